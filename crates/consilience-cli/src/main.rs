@@ -1,0 +1,3 @@
+//! The `consilience` program.
+
+fn main() {}
