@@ -2,6 +2,7 @@
 
 pub mod data;
 mod error;
+pub mod math;
 pub mod model;
 pub mod study;
 mod warning;

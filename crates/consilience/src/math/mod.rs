@@ -1,0 +1,18 @@
+//! Linear algebra, special functions, sums in logs and random streams: nothing here knows of models.
+//!
+//! All of it is plain Rust without run-time CPU dispatch, and elementary functions come from
+//! `libm`, so that one input gives the same bits on every machine.
+
+pub mod matrix;
+pub mod proposal;
+pub mod random;
+pub mod special;
+pub mod sum;
+
+pub use matrix::{Cholesky, Matrix, dot};
+pub use proposal::Proposal;
+pub use random::{Stream, fingerprint, stream};
+pub use sum::{log_mean_exp, log_sum_exp};
+
+/// log 2π.
+pub const LOG_2PI: f64 = 1.837_877_066_409_345_3;
