@@ -1,0 +1,336 @@
+//! Parquet files.
+
+use super::files::unreadable;
+use super::part::{Codes, FilePart, Part};
+use super::read::check_names;
+use super::table::MISSING;
+use crate::{Error, Place, Result};
+use arrow_array::cast::AsArray;
+use arrow_array::types;
+use arrow_array::{Array, LargeStringArray, StringArray, StringViewArray};
+use arrow_schema::DataType;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+/// The largest integer up to which all are exact in an f64.
+const EXACT: u64 = 1 << 53;
+
+const BATCH: usize = 1 << 14;
+
+/// The names of the columns.
+pub(super) fn column_names(file: &Path) -> Result<Vec<String>> {
+    guarded(file, || Ok(open(file)?.1))
+}
+
+/// Turns a panic into an error: the Parquet crate still panics on some corrupt files.
+fn guarded<T>(file: &Path, read: impl FnOnce() -> Result<T>) -> Result<T> {
+    // Nothing that a panic could leave half done outlives the closure.
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|panic| {
+        let reason = panic.downcast_ref::<&str>().map(|s| s.to_string());
+        let reason = reason.or_else(|| panic.downcast_ref::<String>().cloned());
+        Err(broken(file, reason.as_deref().unwrap_or("it cannot be decoded")))
+    })
+}
+
+fn open(file: &Path) -> Result<(ParquetRecordBatchReaderBuilder<File>, Vec<String>)> {
+    let input = File::open(file).map_err(|error| unreadable(file, &error))?;
+    let metadata = input.metadata().map_err(|error| unreadable(file, &error))?;
+    let at_file = |message: &str| Err(Error::input_at(Place::file(file), message));
+    if metadata.is_dir() {
+        return at_file("this is a directory; name the files in it");
+    }
+    if metadata.len() == 0 {
+        return at_file("the file is empty");
+    }
+    let builder = ParquetRecordBatchReaderBuilder::try_new(input).map_err(|e| broken(file, e))?;
+    let names: Vec<String> = builder.schema().fields().iter().map(|f| f.name().clone()).collect();
+    check_names(Place::file(file), &names)?;
+    Ok((builder, names))
+}
+
+fn broken(file: &Path, error: impl std::fmt::Display) -> Error {
+    let message = format!(
+        "the file is not a whole Parquet file of a known kind ({error}); copy or write it again"
+    );
+    Error::input_at(Place::file(file), message)
+}
+
+/// Reads the columns that `select` picks from the file's names; those marked in `as_text` as text
+/// whatever they hold.
+pub(super) fn decode(
+    file: &Path,
+    select: &dyn Fn(&[String]) -> Result<Vec<usize>>,
+    as_text: &[bool],
+) -> Result<FilePart> {
+    guarded(file, || decode_unguarded(file, select, as_text))
+}
+
+fn decode_unguarded(
+    file: &Path,
+    select: &dyn Fn(&[String]) -> Result<Vec<usize>>,
+    as_text: &[bool],
+) -> Result<FilePart> {
+    let (builder, names) = open(file)?;
+    let indices = select(&names)?;
+    let rows = builder.metadata().file_metadata().num_rows();
+    let Ok(rows) = u32::try_from(rows) else {
+        let message = format!("the file claims to have {rows} rows; split it, or write it again");
+        return Err(Error::input_at(Place::file(file), message));
+    };
+    if rows == 0 {
+        let message = "the file has columns but no rows; leave it out";
+        return Err(Error::input_at(Place::file(file), message));
+    }
+    let mut columns = Vec::with_capacity(indices.len());
+    for &index in &indices {
+        let place = Place::file(file).column(names[index].as_str());
+        columns.push(Decoded::new(builder.schema().field(index).data_type(), place)?);
+    }
+    // A batch has its columns in the file's order, whatever order they were asked for in.
+    let mut order: Vec<usize> = (0..indices.len()).collect();
+    order.sort_by_key(|&i| indices[i]);
+
+    let mask = ProjectionMask::roots(builder.parquet_schema(), indices);
+    let reader = builder.with_projection(mask).with_batch_size(BATCH).build();
+    let mut read = 0;
+    for batch in reader.map_err(|e| broken(file, e))? {
+        let batch = batch.map_err(|e| broken(file, e))?;
+        for (&i, array) in order.iter().zip(batch.columns()) {
+            columns[i].add(array, read)?;
+        }
+        read += batch.num_rows() as u64;
+    }
+    if read != u64::from(rows) {
+        return Err(broken(file, format!("{read} rows instead of {rows}")));
+    }
+    let columns = columns.into_iter().zip(as_text).map(|(c, &as_text)| c.finish(as_text)).collect();
+    Ok(FilePart { columns, numbers: (1..=rows).collect(), comments: 0 })
+}
+
+/// A column while it is read.
+struct Decoded {
+    place: Place,
+    values: Values,
+}
+
+enum Values {
+    Number(Vec<f64>),
+    Logical(Vec<u32>),
+    Text(Codes),
+}
+
+impl Decoded {
+    /// The column, empty, of the kind that its type stands for.
+    fn new(data_type: &DataType, place: Place) -> Result<Decoded> {
+        let plain = match data_type {
+            DataType::Dictionary(_, values) => values,
+            other => other,
+        };
+        let values = match plain {
+            DataType::Boolean => Values::Logical(Vec::new()),
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+                Values::Text(Codes::default())
+            }
+            DataType::Null | DataType::Decimal256(..) => Values::Number(Vec::new()),
+            DataType::Float16 | DataType::Float32 | DataType::Float64 => Values::Number(Vec::new()),
+            DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) => {
+                Values::Number(Vec::new())
+            }
+            other if other.is_integer() => Values::Number(Vec::new()),
+            _ => {
+                let message = format!(
+                    "the type {data_type} cannot be used; write the column as numbers, text or logicals, or name the columns to read and leave it out"
+                );
+                return Err(Error::input_at(place, message));
+            }
+        };
+        Ok(Decoded { place, values })
+    }
+
+    /// Adds an array before which so many rows stand in the file.
+    fn add(&mut self, array: &dyn Array, before: u64) -> Result<()> {
+        let dictionary = array.as_any_dictionary_opt();
+        let values = dictionary.map_or(array, |d| d.values().as_ref());
+        let keys = dictionary.filter(|d| !d.values().is_empty()).map(|d| d.normalized_keys());
+        // Where the value of a row stands in `values`; none if it is missing.
+        let nulls = array.logical_nulls();
+        let index = |row: usize| match &nulls {
+            Some(nulls) if nulls.is_null(row) => None,
+            _ => Some(keys.as_ref().map_or(row, |keys| keys[row])),
+        };
+        let rows = 0..array.len();
+        match &mut self.values {
+            Values::Number(all) => {
+                let numbers = numbers(values);
+                for row in rows {
+                    let number = index(row).map(|i| (i, numbers[i]));
+                    if let Some((i, number)) = number
+                        && number.is_nan()
+                    {
+                        let place =
+                            Place { row: Some(before + row as u64 + 1), ..self.place.clone() };
+                        return Err(Error::input_at(place, complaint(values, i)));
+                    }
+                    all.push(number.map_or(f64::NAN, |(_, number)| number));
+                }
+            }
+            Values::Logical(all) => {
+                let values = values.as_boolean();
+                all.extend(rows.map(|r| index(r).map_or(MISSING, |i| u32::from(values.value(i)))));
+            }
+            Values::Text(all) => {
+                let strings = Strings::new(values);
+                // A level gets its code with its first row, so that none is without rows.
+                let mut known = vec![MISSING; if keys.is_some() { values.len() } else { 0 }];
+                for row in rows {
+                    let code = match index(row) {
+                        None => MISSING,
+                        Some(i) => match known.get_mut(i) {
+                            None => all.code(strings.value(i)),
+                            Some(code) => {
+                                if *code == MISSING {
+                                    *code = all.code(strings.value(i));
+                                }
+                                *code
+                            }
+                        },
+                    };
+                    all.push(code);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The whole column; spelled out if it is to be text.
+    fn finish(self, as_text: bool) -> Part {
+        match self.values {
+            Values::Number(v) if as_text => {
+                spell(v.into_iter().map(|x| (!x.is_nan()).then(|| x.to_string())))
+            }
+            Values::Logical(v) if as_text => {
+                spell(v.into_iter().map(|c| (c != MISSING).then(|| (c == 1).to_string())))
+            }
+            Values::Number(v) => Part::numbers(v),
+            Values::Logical(v) => Part::logicals(v),
+            Values::Text(v) => Part::texts(v),
+        }
+    }
+}
+
+fn spell(values: impl Iterator<Item = Option<String>>) -> Part {
+    let mut codes = Codes::default();
+    for value in values {
+        let code = value.map_or(MISSING, |value| codes.code(&value));
+        codes.push(code);
+    }
+    Part::texts(codes)
+}
+
+/// The strings of an array of any layout.
+enum Strings<'a> {
+    Small(&'a StringArray),
+    Large(&'a LargeStringArray),
+    View(&'a StringViewArray),
+}
+
+impl<'a> Strings<'a> {
+    fn new(array: &'a dyn Array) -> Strings<'a> {
+        match array.data_type() {
+            DataType::LargeUtf8 => Strings::Large(array.as_string()),
+            DataType::Utf8View => Strings::View(array.as_string_view()),
+            _ => Strings::Small(array.as_string()),
+        }
+    }
+
+    fn value(&self, i: usize) -> &'a str {
+        match self {
+            Strings::Small(array) => array.value(i),
+            Strings::Large(array) => array.value(i),
+            Strings::View(array) => array.value(i),
+        }
+    }
+}
+
+/// The values of an array as numbers; NaN for those that no finite f64 stands for.
+fn numbers(array: &dyn Array) -> Vec<f64> {
+    use types::*;
+    fn map<T: ArrowPrimitiveType>(array: &dyn Array, f: impl Fn(T::Native) -> f64) -> Vec<f64> {
+        array.as_primitive::<T>().values().iter().map(|&v| f(v)).collect()
+    }
+    let finite = |x: f64| if x.is_finite() { x } else { f64::NAN };
+    match array.data_type() {
+        DataType::Int8 => map::<Int8Type>(array, f64::from),
+        DataType::Int16 => map::<Int16Type>(array, f64::from),
+        DataType::Int32 => map::<Int32Type>(array, f64::from),
+        DataType::Int64 => {
+            map::<Int64Type>(array, |v| if v.unsigned_abs() <= EXACT { v as f64 } else { f64::NAN })
+        }
+        DataType::UInt8 => map::<UInt8Type>(array, f64::from),
+        DataType::UInt16 => map::<UInt16Type>(array, f64::from),
+        DataType::UInt32 => map::<UInt32Type>(array, f64::from),
+        DataType::UInt64 => {
+            map::<UInt64Type>(array, |v| if v <= EXACT { v as f64 } else { f64::NAN })
+        }
+        DataType::Float16 => map::<Float16Type>(array, |v| finite(v.to_f64())),
+        DataType::Float32 => map::<Float32Type>(array, |v| finite(f64::from(v))),
+        DataType::Float64 => map::<Float64Type>(array, finite),
+        DataType::Decimal32(_, s) => map::<Decimal32Type>(array, |v| decimal(i128::from(v), *s)),
+        DataType::Decimal64(_, s) => map::<Decimal64Type>(array, |v| decimal(i128::from(v), *s)),
+        DataType::Decimal128(_, s) => map::<Decimal128Type>(array, |v| decimal(v, *s)),
+        DataType::Decimal256(..) => {
+            let array = array.as_primitive::<Decimal256Type>();
+            (0..array.len()).map(|i| array.value_as_string(i).parse().unwrap_or(f64::NAN)).collect()
+        }
+        // Null: all of them are missing, so these numbers are not looked at.
+        _ => vec![0.0; array.len()],
+    }
+}
+
+/// The number nearest to `digits` / 10^`scale`.
+fn decimal(digits: i128, scale: i8) -> f64 {
+    const TENS: [f64; 10] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
+    match usize::try_from(scale).ok().and_then(|scale| TENS.get(scale)) {
+        // Both are exact, so the quotient is rounded once.
+        Some(ten) if digits.unsigned_abs() <= u128::from(EXACT) => digits as f64 / ten,
+        // The standard library's parser rounds once however many digits there are.
+        _ => format!("{digits}e{}", -i32::from(scale)).parse().unwrap_or(f64::NAN),
+    }
+}
+
+/// What is wrong with a value for which there is no number.
+fn complaint(array: &dyn Array, i: usize) -> String {
+    use types::*;
+    let value = match array.data_type() {
+        DataType::Int64 => array.as_primitive::<Int64Type>().value(i).to_string(),
+        DataType::UInt64 => array.as_primitive::<UInt64Type>().value(i).to_string(),
+        DataType::Float16 => array.as_primitive::<Float16Type>().value(i).to_string(),
+        DataType::Float32 => array.as_primitive::<Float32Type>().value(i).to_string(),
+        DataType::Float64 => array.as_primitive::<Float64Type>().value(i).to_string(),
+        _ => "the value".to_string(),
+    };
+    if array.data_type().is_integer() {
+        format!(
+            "the integer {value} is beyond ±2^53 and cannot be represented exactly; store the column as text"
+        )
+    } else {
+        format!("`{value}` is not a finite number; store a null if it is missing")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_are_rounded_once() {
+        assert_eq!(decimal(123_456, 2), 1234.56);
+        assert_eq!(decimal(-1, 1), -0.1);
+        assert_eq!(decimal(7, -3), 7000.0);
+        assert_eq!(decimal(123_456_789_012_345_678_901_234_567, 20), 1_234_567.890_123_456_7);
+        assert_eq!(decimal(i128::MAX, 38), 1.701_411_834_604_692_3);
+    }
+}

@@ -1,0 +1,325 @@
+//! The columns of one file while it is read, and how those of several files become one.
+
+use super::table::{Column, MISSING};
+use std::collections::HashMap;
+use std::str::Utf8Error;
+use std::sync::Arc;
+
+/// What one file brings to the table.
+pub(super) struct FilePart {
+    /// The columns in the order they were asked for.
+    pub columns: Vec<Part>,
+    /// Every row's line or number, counted from 1.
+    pub numbers: Vec<u32>,
+    /// The comment lines after the header.
+    pub comments: u64,
+}
+
+/// One file's part of a column.
+pub(super) struct Part {
+    rows: usize,
+    values: Values,
+    odd: Option<Odd>,
+}
+
+/// The first value of a column that spells a number which is not finite.
+pub(super) struct Odd {
+    pub line: u32,
+    pub value: String,
+}
+
+enum Values {
+    /// Nothing but missing values so far (and values that are not finite).
+    Unknown,
+    Number(Vec<f64>),
+    Logical(Vec<u32>),
+    Text(Codes),
+    /// Text after all, although it began otherwise: has to be read again.
+    Clash,
+}
+
+/// Codes of text and the levels that they stand for, numbered in order of appearance.
+#[derive(Default)]
+pub(super) struct Codes {
+    codes: Vec<u32>,
+    levels: HashMap<String, u32>,
+}
+
+impl Codes {
+    /// The code of a level, which is added if it is new.
+    pub fn code(&mut self, level: &str) -> u32 {
+        if let Some(&code) = self.levels.get(level) {
+            return code;
+        }
+        // Below MISSING: rows are counted in u32 from 1, so there are fewer levels than that.
+        let code = self.levels.len() as u32;
+        self.levels.insert(level.to_string(), code);
+        code
+    }
+
+    /// Adds a row with this code.
+    pub fn push(&mut self, code: u32) {
+        self.codes.push(code);
+    }
+
+    fn into_levels(self) -> (Vec<u32>, Vec<String>) {
+        let mut levels = vec![String::new(); self.levels.len()];
+        for (level, code) in self.levels {
+            levels[code as usize] = level;
+        }
+        (self.codes, levels)
+    }
+}
+
+/// What a value of a text file says.
+enum Value {
+    Missing,
+    Finite(f64),
+    NonFinite,
+    Logical(bool),
+    Word,
+}
+
+fn is_missing(bytes: &[u8]) -> bool {
+    matches!(bytes, b"" | b"NA" | b"N/A" | b"null" | b"NULL")
+}
+
+fn value(bytes: &[u8]) -> Result<Value, Utf8Error> {
+    Ok(match bytes {
+        _ if is_missing(bytes) => Value::Missing,
+        b"TRUE" | b"True" | b"true" => Value::Logical(true),
+        b"FALSE" | b"False" | b"false" => Value::Logical(false),
+        _ => match std::str::from_utf8(bytes)?.parse::<f64>() {
+            Ok(x) if x.is_finite() => Value::Finite(x),
+            Ok(_) => Value::NonFinite,
+            Err(_) => Value::Word,
+        },
+    })
+}
+
+impl Part {
+    /// A column of a text file, the kind of which will show.
+    pub fn open() -> Part {
+        Part { rows: 0, values: Values::Unknown, odd: None }
+    }
+
+    /// A column of a text file that is text whatever it holds.
+    pub fn text() -> Part {
+        Part { rows: 0, values: Values::Text(Codes::default()), odd: None }
+    }
+
+    /// A column of nothing but missing values says nothing of its kind, whatever its type.
+    fn typed(rows: usize, all_missing: bool, values: Values) -> Part {
+        Part { rows, values: if all_missing { Values::Unknown } else { values }, odd: None }
+    }
+
+    /// A whole column of numbers, NaN for missing ones.
+    pub fn numbers(values: Vec<f64>) -> Part {
+        Part::typed(values.len(), values.iter().all(|x| x.is_nan()), Values::Number(values))
+    }
+
+    /// A whole column of logicals.
+    pub fn logicals(codes: Vec<u32>) -> Part {
+        Part::typed(codes.len(), codes.iter().all(|&c| c == MISSING), Values::Logical(codes))
+    }
+
+    /// A whole column of text.
+    pub fn texts(codes: Codes) -> Part {
+        Part::typed(codes.codes.len(), codes.levels.is_empty(), Values::Text(codes))
+    }
+
+    /// Adds a value of a text file, trimmed.
+    pub fn push(&mut self, bytes: &[u8], line: u32) -> Result<(), Utf8Error> {
+        match &mut self.values {
+            Values::Text(codes) => {
+                let word = std::str::from_utf8(bytes)?;
+                let code = if is_missing(bytes) { MISSING } else { codes.code(word) };
+                codes.push(code);
+                self.rows += 1;
+                return Ok(());
+            }
+            Values::Clash => {
+                self.rows += 1;
+                return Ok(());
+            }
+            _ => {}
+        }
+        let value = value(bytes)?;
+        if matches!(value, Value::NonFinite) && self.odd.is_none() {
+            let value = String::from_utf8_lossy(bytes).into_owned();
+            self.odd = Some(Odd { line, value });
+        }
+        match (&mut self.values, value) {
+            (Values::Number(numbers), Value::Finite(x)) => numbers.push(x),
+            // What is not finite stands as missing: it ends in an error or is read again as text.
+            (Values::Number(numbers), Value::Missing | Value::NonFinite) => numbers.push(f64::NAN),
+            (Values::Logical(codes), Value::Logical(yes)) => codes.push(u32::from(yes)),
+            (Values::Logical(codes), Value::Missing | Value::NonFinite) => codes.push(MISSING),
+            (Values::Unknown, Value::Missing | Value::NonFinite) => {}
+            (Values::Unknown, Value::Finite(x)) => {
+                let mut numbers = vec![f64::NAN; self.rows];
+                numbers.push(x);
+                self.values = Values::Number(numbers);
+            }
+            (Values::Unknown, Value::Logical(yes)) => {
+                let mut codes = vec![MISSING; self.rows];
+                codes.push(u32::from(yes));
+                self.values = Values::Logical(codes);
+            }
+            (Values::Unknown, Value::Word) if self.odd.is_none() => {
+                let mut codes = Codes { codes: vec![MISSING; self.rows], ..Codes::default() };
+                let code = codes.code(std::str::from_utf8(bytes)?);
+                codes.push(code);
+                self.values = Values::Text(codes);
+            }
+            _ => self.values = Values::Clash,
+        }
+        self.rows += 1;
+        Ok(())
+    }
+
+    /// The first value that spells a number which is not finite.
+    pub fn odd(&self) -> Option<&Odd> {
+        self.odd.as_ref()
+    }
+
+    /// Whether the parts of a column, one per file, make it text.
+    pub fn is_text<'a>(parts: impl Iterator<Item = &'a Part>) -> bool {
+        let (mut numbers, mut logicals) = (false, false);
+        for part in parts {
+            match part.values {
+                Values::Unknown => {}
+                Values::Number(_) => numbers = true,
+                Values::Logical(_) => logicals = true,
+                Values::Text(_) | Values::Clash => return true,
+            }
+        }
+        numbers && logicals
+    }
+
+    /// Whether this part can be part of a text column as it is.
+    pub fn can_join_text(&self) -> bool {
+        match self.values {
+            Values::Text(_) => true,
+            Values::Unknown => self.odd.is_none(),
+            _ => false,
+        }
+    }
+
+    /// The column that the parts make, in the order of the files. Each must be of the same kind or
+    /// unknown.
+    pub fn join(parts: Vec<Part>) -> Column {
+        let kind = parts.iter().find(|p| !matches!(p.values, Values::Unknown));
+        let is_text = kind.is_some_and(|p| matches!(p.values, Values::Text(_)));
+        let is_logical = kind.is_some_and(|p| matches!(p.values, Values::Logical(_)));
+        let (mut numbers, mut codes, mut levels) = (Vec::new(), Vec::new(), Codes::default());
+        for part in parts {
+            match part.values {
+                Values::Number(values) if !is_text && !is_logical => append(&mut numbers, values),
+                Values::Logical(values) if is_logical => append(&mut codes, values),
+                Values::Text(text) if is_text => {
+                    let (mut values, names) = text.into_levels();
+                    let new: Vec<u32> = names.iter().map(|name| levels.code(name)).collect();
+                    for code in &mut values {
+                        *code = new.get(*code as usize).copied().unwrap_or(MISSING);
+                    }
+                    append(&mut codes, values);
+                }
+                Values::Unknown if is_text || is_logical => {
+                    codes.resize(codes.len() + part.rows, MISSING);
+                }
+                Values::Unknown => numbers.resize(numbers.len() + part.rows, f64::NAN),
+                _ => unreachable!("the parts of a column differ in kind"),
+            }
+        }
+        match (is_text, is_logical) {
+            (true, _) => Column::Text { codes, levels: Arc::new(levels.into_levels().1) },
+            (_, true) => Column::Logical(codes),
+            _ => Column::Number(numbers),
+        }
+    }
+}
+
+/// Puts values behind those that are there; a first part is taken as it is, without a copy.
+fn append<T>(all: &mut Vec<T>, mut values: Vec<T>) {
+    if all.is_empty() { *all = values } else { all.append(&mut values) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(values: &[&str]) -> Part {
+        let mut part = Part::open();
+        for (line, value) in (2..).zip(values) {
+            part.push(value.as_bytes(), line).expect("UTF-8");
+        }
+        part
+    }
+
+    fn text(codes: &[u32], levels: &[&str]) -> Column {
+        let levels = Arc::new(levels.iter().map(|l| l.to_string()).collect());
+        Column::Text { codes: codes.to_vec(), levels }
+    }
+
+    #[test]
+    fn values_decide_the_kind() {
+        assert_eq!(
+            Part::join(vec![part(&["1", "-2.5e3", ".5", "+7"])]),
+            Column::Number(vec![1.0, -2500.0, 0.5, 7.0])
+        );
+        assert_eq!(
+            Part::join(vec![part(&["", "TRUE", "false", "True", "NA"])]),
+            Column::Logical(vec![MISSING, 1, 0, 1, MISSING])
+        );
+        assert_eq!(
+            Part::join(vec![part(&["N/A", "b", "a", "null", "b", "3", "TRUE"])]),
+            text(&[MISSING, 0, 1, MISSING, 0, 2, 3], &["b", "a", "3", "TRUE"])
+        );
+        let Column::Number(values) = Part::join(vec![part(&["", "NULL"])]) else { panic!() };
+        assert!(values.len() == 2 && values.iter().all(|x| x.is_nan()));
+    }
+
+    #[test]
+    fn what_is_missing_is_spelled_exactly() {
+        for word in ["na", "Null", "n/a", "-", "None"] {
+            assert!(Part::is_text([&part(&[word])].into_iter()), "{word}");
+        }
+    }
+
+    #[test]
+    fn a_change_of_kind_asks_for_another_reading() {
+        for values in [&["1", "x"][..], &["TRUE", "1"], &["1", "TRUE"], &["nan", "x"]] {
+            let part = part(values);
+            assert!(Part::is_text([&part].into_iter()) && !part.can_join_text(), "{values:?}");
+        }
+        let words = part(&["x", "1", "TRUE", "nan"]);
+        assert!(words.can_join_text() && words.odd().is_none());
+    }
+
+    #[test]
+    fn a_value_that_is_not_finite_decides_no_kind() {
+        for word in ["NaN", "nan", "Inf", "-inf", "+Infinity", "1e999"] {
+            for values in [&[word][..], &["", word], &["1", word], &[word, "1"], &["TRUE", word]] {
+                let part = part(values);
+                assert!(!Part::is_text([&part].into_iter()), "{values:?}");
+                assert!(part.odd().is_some_and(|odd| odd.value == word), "{values:?}");
+                assert!(!part.can_join_text(), "{values:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn parts_join_in_order_and_share_levels() {
+        let parts = vec![part(&["a", "b"]), part(&["", "NA"]), part(&["c", "b"])];
+        assert!(Part::is_text(parts.iter()) && parts.iter().all(Part::can_join_text));
+        assert_eq!(Part::join(parts), text(&[0, 1, MISSING, MISSING, 2, 1], &["a", "b", "c"]));
+        let Column::Number(values) = Part::join(vec![part(&[""]), part(&["5"])]) else { panic!() };
+        assert!(values[0].is_nan() && values[1] == 5.0);
+        assert_eq!(
+            Part::join(vec![part(&["TRUE"]), part(&[""])]),
+            Column::Logical(vec![1, MISSING])
+        );
+        assert!(Part::is_text([part(&["1"]), part(&["true"])].iter()));
+    }
+}

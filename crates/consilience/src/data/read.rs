@@ -1,0 +1,257 @@
+//! Reading tables: several files, text or Parquet, as one table.
+//!
+//! The kind of a column is decided over all files together. Every file is read once on the
+//! assumption that a column that begins with numbers (or logicals) goes on with them; the columns
+//! for which that turns out wrong, in a file or between files, are read a second time as text.
+//! So the text of numeric columns is never held in memory, and no file is read more than twice.
+
+use super::part::{FilePart, Part};
+use super::{Origin, Table, csv, parquet};
+use crate::{Error, Place, Result};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use super::files::find_files;
+use super::files::{Format, format_of};
+
+/// How text files are written.
+///
+/// Values are separated by the delimiter and may stand in double quotes, in which a double quote
+/// is doubled and the delimiter and line ends lose their meaning. Surrounding spaces do not count.
+/// Lines that are empty or begin with the comment character are passed over. The first other line
+/// names the columns. An empty value, `NA`, `N/A`, `null` and `NULL` are missing values.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TextFormat {
+    /// What separates the values. None: a tab in `.tsv` files, otherwise whichever of `,` `;` tab
+    /// `|` is most frequent in the header.
+    pub delimiter: Option<char>,
+    /// What comment lines begin with. None: there are no comments.
+    pub comment: Option<char>,
+}
+
+impl Default for TextFormat {
+    fn default() -> TextFormat {
+        TextFormat { delimiter: None, comment: Some('#') }
+    }
+}
+
+impl TextFormat {
+    /// The two characters must be such that they cannot be taken for data or for each other.
+    fn check(&self) -> Result<()> {
+        let unfit = |c: char| c.is_alphanumeric() || matches!(c, '"' | '\r' | '\n' | '.');
+        if let Some(c) = self.delimiter
+            && (unfit(c) || !c.is_ascii() || matches!(c, '+' | '-'))
+        {
+            let message = format!(
+                "{c:?} cannot be the delimiter; give one ASCII character that is no letter, digit, quote, sign or dot"
+            );
+            return Err(Error::input(message));
+        }
+        if let Some(c) = self.comment
+            && (unfit(c) || self.delimiter == Some(c))
+        {
+            let message = format!(
+                "{c:?} cannot be the comment character; give one that is no letter, digit, quote or dot, and not the delimiter"
+            );
+            return Err(Error::input(message));
+        }
+        Ok(())
+    }
+}
+
+/// Which columns to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted<'a> {
+    /// All columns of the first file; the other files must have the same.
+    All,
+    /// Those of these names, which every file must have; other columns are not looked at.
+    Named(&'a [String]),
+}
+
+/// A table that was read, and what was passed over.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReadTable {
+    /// The table. Missing values are still in it.
+    pub table: Table,
+    /// How many comment lines stood after the headers.
+    pub comments: u64,
+}
+
+/// The names of a file's columns.
+pub fn column_names(file: &Path, format: &TextFormat) -> Result<Vec<String>> {
+    format.check()?;
+    match format_of(file)? {
+        Format::Text(text) => csv::column_names(file, text, format),
+        Format::Parquet => parquet::column_names(file),
+    }
+}
+
+/// Reads several files as one table, in the given order of files and the first file's order of
+/// columns.
+///
+/// In text files a column's kind follows from its values: numbers if all are numbers, logicals if
+/// all are `TRUE`, `True`, `true`, `FALSE`, `False` or `false`, otherwise text. In Parquet files
+/// the type decides. Where files disagree the column is text, the way it is written in text files.
+/// A column all of whose values are missing agrees with every kind; it is numeric if no other file
+/// knows better.
+///
+/// Values that are not finite (`NaN`, `inf`, `1e999`, …) are errors in columns of numbers or
+/// logicals and do not make a column text; next to words they are words themselves.
+pub fn read_table(files: &[PathBuf], format: &TextFormat, wanted: &Wanted) -> Result<ReadTable> {
+    let Some(first) = files.first() else {
+        return Err(Error::input("there are no files to read; name at least one"));
+    };
+    let names = wanted_names(first, &column_names(first, format)?, wanted)?;
+    let strict = matches!(wanted, Wanted::All);
+    let mut parts = in_order(files.par_iter().map(|file| {
+        let columns = names.iter().map(|name| (name.as_str(), false)).collect::<Vec<_>>();
+        decode(file, format, &columns, strict)
+    }))?;
+
+    let is_text: Vec<bool> =
+        (0..names.len()).map(|i| Part::is_text(parts.iter().map(|p| &p.columns[i]))).collect();
+    refuse_non_finite(files, &names, &parts, &is_text)?;
+    reread_as_text(files, format, &names, &mut parts, &is_text)?;
+
+    let comments = parts.iter().map(|p| p.comments).sum();
+    let origin = origin(files, &parts)?;
+    let mut columns = Vec::with_capacity(names.len());
+    // From the last column on, so that each file's part can be taken off without a copy.
+    for name in names.into_iter().rev() {
+        columns
+            .push((name, Part::join(parts.iter_mut().filter_map(|p| p.columns.pop()).collect())));
+    }
+    columns.reverse();
+    Ok(ReadTable { table: Table::new(columns, origin), comments })
+}
+
+/// The columns to read, in the file's order.
+fn wanted_names(file: &Path, names: &[String], wanted: &Wanted) -> Result<Vec<String>> {
+    let Wanted::Named(wanted) = wanted else { return Ok(names.to_vec()) };
+    for name in *wanted {
+        position(file, names, name)?;
+    }
+    Ok(names.iter().filter(|name| wanted.contains(name)).cloned().collect())
+}
+
+/// Where a column stands in a file.
+pub(super) fn position(file: &Path, names: &[String], name: &str) -> Result<usize> {
+    names.iter().position(|n| n == name).ok_or_else(|| {
+        let known = crate::error::suggestion(name, names.iter().map(String::as_str));
+        Error::input_at(Place::file(file), format!("there is no column `{name}`{known}"))
+    })
+}
+
+/// Column names must be there and distinct.
+pub(super) fn check_names(place: Place, names: &[String]) -> Result<()> {
+    for (i, name) in names.iter().enumerate() {
+        let message = if name.is_empty() {
+            format!("column {} of {} has no name; give it one", i + 1, names.len())
+        } else if let Some(j) = names[..i].iter().position(|n| n == name) {
+            format!("columns {} and {} are both named `{name}`; rename one", j + 1, i + 1)
+        } else {
+            continue;
+        };
+        return Err(Error::input_at(place, message));
+    }
+    Ok(())
+}
+
+/// Reads these columns of one file; those marked true as text whatever they hold. If `strict`
+/// the file may have no other columns.
+fn decode(
+    file: &Path,
+    format: &TextFormat,
+    columns: &[(&str, bool)],
+    strict: bool,
+) -> Result<FilePart> {
+    let select = |names: &[String]| {
+        let indices: Result<Vec<usize>> =
+            columns.iter().map(|(name, _)| position(file, names, name)).collect();
+        // Missing columns first: a column too many is often one that is spelled differently.
+        let indices = indices?;
+        let extra = |i: &usize| strict && !indices.contains(i);
+        if let Some(i) = (0..names.len()).find(extra) {
+            let message = format!(
+                "there is a column `{}` that the first file lacks; take it out, or say which columns are wanted",
+                names[i]
+            );
+            return Err(Error::input_at(Place::file(file), message));
+        }
+        Ok(indices)
+    };
+    let as_text: Vec<bool> = columns.iter().map(|(_, as_text)| *as_text).collect();
+    match format_of(file)? {
+        Format::Text(text) => csv::decode(file, text, format, &select, &as_text),
+        Format::Parquet => parquet::decode(file, &select, &as_text),
+    }
+}
+
+/// All results, or the error of the first in order (not of the first in time).
+fn in_order<T: Send>(results: impl IndexedParallelIterator<Item = Result<T>>) -> Result<Vec<T>> {
+    results.collect::<Vec<_>>().into_iter().collect()
+}
+
+/// In a column that is no text a value that is not finite is an error: the first one in order of
+/// files, lines and columns.
+fn refuse_non_finite(
+    files: &[PathBuf],
+    names: &[String],
+    parts: &[FilePart],
+    is_text: &[bool],
+) -> Result<()> {
+    for (file, part) in files.iter().zip(parts) {
+        let odd = (0..names.len())
+            .filter(|&i| !is_text[i])
+            .filter_map(|i| part.columns[i].odd().map(|odd| (odd, &names[i])))
+            .min_by_key(|(odd, _)| odd.line);
+        if let Some((odd, name)) = odd {
+            let message = format!(
+                "`{}` is not a finite number; leave the value empty or write NA if it is missing",
+                odd.value
+            );
+            let place = Place::file(file).line(u64::from(odd.line)).column(name);
+            return Err(Error::input_at(place, message));
+        }
+    }
+    Ok(())
+}
+
+/// Reads again, as text, what is text after all but was not read so.
+fn reread_as_text(
+    files: &[PathBuf],
+    format: &TextFormat,
+    names: &[String],
+    parts: &mut [FilePart],
+    is_text: &[bool],
+) -> Result<()> {
+    in_order(files.par_iter().zip(parts).map(|(file, part)| {
+        let again: Vec<usize> =
+            (0..names.len()).filter(|&i| is_text[i] && !part.columns[i].can_join_text()).collect();
+        if again.is_empty() {
+            return Ok(());
+        }
+        let columns: Vec<_> = again.iter().map(|&i| (names[i].as_str(), true)).collect();
+        let text = decode(file, format, &columns, false)?;
+        if text.numbers != part.numbers {
+            let message = "the file changed while it was read; run again";
+            return Err(Error::input_at(Place::file(file), message));
+        }
+        for (i, column) in again.into_iter().zip(text.columns) {
+            part.columns[i] = column;
+        }
+        Ok(())
+    }))
+    .map(|_| ())
+}
+
+/// Where the rows of all files stood.
+fn origin(files: &[PathBuf], parts: &[FilePart]) -> Result<Origin> {
+    let kinds = files.iter().map(|file| Ok((file.clone(), format_of(file)? != Format::Parquet)));
+    let files = Arc::new(kinds.collect::<Result<Vec<_>>>()?);
+    let rows = (0..).zip(parts).flat_map(|(file, p)| p.numbers.iter().map(move |&n| (file, n)));
+    Ok(Origin { files, rows: rows.collect() })
+}
