@@ -191,3 +191,18 @@ pub(crate) fn suggestion<'a>(
     }
     format!("{} (known: {list})", near.unwrap_or_default())
 }
+
+/// The user's own text, fit to be shown in one line of a message: its beginning, without control
+/// characters. Also what a search for the nearest name may cost is bounded by this.
+pub(crate) fn clip(text: &str) -> String {
+    const LONGEST: usize = 80;
+    let mut shown = String::new();
+    for (i, c) in text.chars().enumerate() {
+        if i == LONGEST {
+            shown.push('…');
+            break;
+        }
+        if c.is_control() { shown.extend(c.escape_default()) } else { shown.push(c) }
+    }
+    shown
+}

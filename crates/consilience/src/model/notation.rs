@@ -1,0 +1,90 @@
+//! How priors are written: `normal(0, 1)`, `student_t(3, 0, 2.5)`, …
+
+use super::Prior;
+
+/// The functions a prior may be written with, and their arguments.
+const SIGNATURES: [(&str, &[&str]); 5] = [
+    ("normal", &["mean", "sd"]),
+    ("laplace", &["mean", "scale"]),
+    ("student_t", &["df", "mean", "scale"]),
+    ("cauchy", &["mean", "scale"]),
+    ("fixed", &["value"]),
+];
+
+/// Reads `normal(0, 1)`, `laplace(0, 1)`, `student_t(3, 0, 2.5)`, `cauchy(0, 1)` or `fixed(0)`.
+impl std::str::FromStr for Prior {
+    type Err = crate::Error;
+
+    fn from_str(text: &str) -> crate::Result<Prior> {
+        use crate::Error;
+        use crate::error::{clip, suggestion};
+        let shown = clip(text);
+        let (name, rest) = text.split_once('(').unwrap_or((text, ""));
+        let name = name.trim();
+        let Some((_, names)) = SIGNATURES.iter().find(|(known, _)| *known == name) else {
+            let known = suggestion(&clip(name), SIGNATURES.iter().map(|(known, _)| *known));
+            return Err(Error::input(format!("there is no prior `{}`{known}", clip(name))));
+        };
+        let signature = format!("{name}({})", names.join(", "));
+        let Some(inside) = rest.trim_end().strip_suffix(')') else {
+            let message = format!("`{shown}` is not a prior; write it as {signature}");
+            return Err(Error::input(message));
+        };
+        let texts: Vec<&str> = match inside.trim() {
+            "" => Vec::new(),
+            inside => inside.split(',').map(str::trim).collect(),
+        };
+        if texts.len() != names.len() {
+            let (found, wanted) = (texts.len(), names.len());
+            return Err(Error::input(format!(
+                "`{shown}` has {found} argument(s), but {signature} takes {wanted}"
+            )));
+        }
+        let mut values = [0.0; 3];
+        for ((value, text), name) in values.iter_mut().zip(&texts).zip(*names) {
+            let number: Option<f64> = text.parse().ok();
+            let Some(number) = number.filter(|number| number.is_finite()) else {
+                return Err(Error::input(format!(
+                    "the {name} of `{shown}` must be a finite number, not `{}`; write {signature}",
+                    clip(text)
+                )));
+            };
+            if matches!(*name, "sd" | "scale" | "df") && number <= 0.0 {
+                return Err(Error::input(format!(
+                    "the {name} of `{shown}` must be positive; write {signature}"
+                )));
+            }
+            *value = number;
+        }
+        let [a, b, c] = values;
+        Ok(match name {
+            "normal" => Prior::Normal { mean: a, sd: b },
+            "laplace" => Prior::Laplace { mean: a, scale: b },
+            "student_t" => Prior::StudentT { df: a, mean: b, scale: c },
+            "cauchy" => Prior::StudentT { df: 1.0, mean: a, scale: b },
+            _ => Prior::Fixed { value: a },
+        })
+    }
+}
+
+/// As the study file writes it: what [`Prior::from_str`](std::str::FromStr) reads back unchanged.
+impl std::fmt::Display for Prior {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Plain `{}` writes 1e300 with 301 digits.
+        let n = |x: f64| match x.abs() {
+            0.0 | 1e-5..1e16 => x.to_string(),
+            _ => format!("{x:e}"),
+        };
+        match *self {
+            Prior::Normal { mean, sd } => write!(f, "normal({}, {})", n(mean), n(sd)),
+            Prior::Laplace { mean, scale } => write!(f, "laplace({}, {})", n(mean), n(scale)),
+            Prior::StudentT { df: 1.0, mean, scale } => {
+                write!(f, "cauchy({}, {})", n(mean), n(scale))
+            }
+            Prior::StudentT { df, mean, scale } => {
+                write!(f, "student_t({}, {}, {})", n(df), n(mean), n(scale))
+            }
+            Prior::Fixed { value } => write!(f, "fixed({})", n(value)),
+        }
+    }
+}

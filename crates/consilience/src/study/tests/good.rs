@@ -1,0 +1,294 @@
+//! Studies that are right, the defaults, and overrides.
+
+use super::*;
+use crate::model::Prior;
+use crate::{Error, Level};
+
+const FULL: &str = r##"
+[data]
+path = ["../data/*.csv", "b.parquet"]
+missing = "error"
+weights = "n"
+delimiter = ";"
+comment = ""
+[split]
+shards = 50
+by = "cluster"
+share = "rows"
+seed = 18_446_744_073_709_551_615
+clusters = 0x10
+[prior]
+coefficients = "normal(0, 1)"
+intercept = "student_t(3, 0, 2.5)"
+log_sd = "normal(0, 1)"
+log_dispersion = "cauchy(0, 1)"
+[prior.parameters]
+age = "laplace(0, 2)"
+[[model]]
+name = " carrier and delay "
+formula = "late ~ 0 + dep_delay + carrier"
+family = "negative-binomial"
+probability = 3
+[model.prior]
+coefficients = "laplace(1, 2)"
+log_dispersion = "fixed(0)"
+[model.prior.parameters]
+dep_delay = "normal(0, 0.5)"
+"carrier UA" = "normal(0, 2)"
+[[model]]
+formula = """
+late ~
+  age"""
+family = "probit"
+probability = 1.0
+[evidence]
+local = "importance"
+combine = "normal"
+draws = 100
+se_target = 1
+rounds = 2
+seed = 7
+"##;
+
+#[test]
+fn everything_that_can_be_said_is_read() {
+    let study = parse(FULL).unwrap();
+    assert_eq!(
+        study.data,
+        Data {
+            path: vec!["../data/*.csv".into(), "b.parquet".into()],
+            folder: "folder".into(),
+            missing: Missing::Error,
+            weights: Some("n".into()),
+            delimiter: Some(';'),
+            comment: None,
+        }
+    );
+    assert_eq!(
+        study.split,
+        Split {
+            shards: Some(50),
+            by: SplitBy::Cluster,
+            share: ShareRule::Rows,
+            seed: u64::MAX,
+            clusters: 16
+        }
+    );
+    assert_eq!(study.prior.intercept, Some(Prior::StudentT { df: 3.0, mean: 0.0, scale: 2.5 }));
+    assert_eq!(study.prior.log_dispersion.unwrap().to_string(), "cauchy(0, 1)");
+    assert_eq!(study.prior.parameters["age"].line, 20);
+    let [first, second] = &study.models[..] else { panic!("two models") };
+    assert_eq!(first.name, "carrier and delay");
+    assert_eq!((first.line, first.formula_line, first.probability), (21, 23, 0.75));
+    assert_eq!(first.prior.coefficients, Some(Prior::Laplace { mean: 1.0, scale: 2.0 }));
+    let named = first.prior.parameters["carrier UA"];
+    assert_eq!(named, NamedPrior { prior: Prior::Normal { mean: 0.0, sd: 2.0 }, line: 31 });
+    // The name is the formula on one line; the formula stays as it is.
+    assert_eq!((second.name.as_str(), second.formula.as_str()), ("late ~ age", "late ~\n  age"));
+    assert_eq!((second.line, second.formula_line, second.probability), (32, 33, 0.25));
+    let expected = EvidenceOptions {
+        local: Local::Importance,
+        combine: Combine::Normal,
+        draws: 100,
+        se_target: 1.0,
+        rounds: 2,
+        seed: 7,
+    };
+    assert_eq!(study.evidence, expected);
+    // 3 + 1 is not 1: said, with the number.
+    let [note] = &study.notes[..] else { panic!("one note: {:?}", study.notes) };
+    assert_eq!((note.level, note.value), (Level::Note, Some(4.0)));
+    assert_eq!(note.code, "probabilities-normalised");
+}
+
+#[test]
+fn defaults_are_as_documented() {
+    let study = parse(&format!("{DATA}{MODEL}")).unwrap();
+    assert_eq!(study.data.path, ["d.csv"]);
+    assert_eq!(study.data, Data { path: vec!["d.csv".into()], ..study.data.clone() });
+    assert_eq!((study.data.missing, study.data.comment), (Missing::Drop, Some('#')));
+    assert_eq!((study.data.weights.as_ref(), study.data.delimiter), (None, None));
+    let Split { shards, by, share, seed, clusters } = study.split.clone();
+    assert_eq!((shards, study.split.count(), by), (None, Some(1), SplitBy::Random));
+    assert_eq!((share, seed, clusters), (ShareRule::Equal, 1, 10));
+    let EvidenceOptions { local, combine, draws, se_target, rounds, seed } = study.evidence;
+    assert_eq!((local, combine, draws), (Local::Auto, Combine::Exact, 10_000));
+    assert_eq!((se_target, rounds, seed), (0.01, 20, 1));
+    assert_eq!(study.prior, PriorTable::default());
+    assert_eq!((study.models[0].name.as_str(), study.models[0].probability), ("y ~ x", 1.0));
+    assert_eq!(study.notes, []);
+}
+
+#[test]
+fn probabilities_are_equal_or_normalised() {
+    let study = |ps: [&str; 3]| {
+        let model = |(name, p)| format!("{MODEL}name = \"{name}\"\n{p}\n");
+        let models: String = ["a", "b", "c"].into_iter().zip(ps).map(model).collect();
+        parse(&format!("{DATA}{models}")).unwrap()
+    };
+    let of = |study: &Study| study.models.iter().map(|m| m.probability).collect::<Vec<_>>();
+    let equal = study([""; 3]);
+    assert_eq!((of(&equal), equal.notes.len()), (vec![1.0 / 3.0; 3], 0));
+    let exact = study(["probability = 0.5", "probability = 0.25", "probability = 0.25"]);
+    assert_eq!((of(&exact), exact.notes.len()), (vec![0.5, 0.25, 0.25], 0));
+    let nearly = study(["probability = 0.5", "probability = 0.25", "probability = 0.2500000001"]);
+    assert_eq!(nearly.notes.len(), 0);
+    assert!((of(&nearly).iter().sum::<f64>() - 1.0).abs() < 1e-15);
+    let thirds = study(["probability = 0.33"; 3]);
+    assert_eq!((of(&thirds), thirds.notes.len()), (vec![1.0 / 3.0; 3], 1));
+    // The sum overflows, the probabilities do not.
+    let huge = study(["probability = 1e308"; 3]);
+    assert_eq!((of(&huge), huge.notes[0].value), (vec![1.0 / 3.0; 3], None));
+}
+
+#[test]
+fn shards_are_kept_when_the_data_fix_them() {
+    let split = |keys: &str| parse(&format!("[split]\n{keys}\n{DATA}{MODEL}")).unwrap().split;
+    assert_eq!(split("by = \"file\"").count(), None);
+    let column = split("by = \"column:the site\"\nshards = 4");
+    assert_eq!((column.count(), column.shards), (None, Some(4)));
+    assert_eq!(column.by, SplitBy::Column("the site".into()));
+    assert_eq!(split("by = \"outcome\"\nshards = 4").count(), Some(4));
+}
+
+#[test]
+fn unused_clusters_are_noted() {
+    let text = format!("{DATA}[split]\nclusters = 5\n{MODEL}");
+    let mut study = parse(&text).unwrap();
+    assert_eq!(study.notes[0].code, "clusters-unused");
+    assert!(study.notes[0].message.contains("line 4"), "{:?}", study.notes);
+    // The note goes when its reason goes.
+    study.apply(&Overrides { by: Some(SplitBy::Cluster), ..Overrides::default() }).unwrap();
+    assert_eq!((study.notes.len(), study.split.clusters), (0, 5));
+}
+
+#[test]
+fn other_spellings_of_toml_are_the_same_study() {
+    let table = parse(&format!("{DATA}{MODEL}")).unwrap();
+    let inline = "data.path = ['d.csv']\nmodel = [\n{formula = 'y ~ x', family = 'gaussian'}]";
+    let inline = parse(inline).unwrap();
+    assert_eq!((inline.data, &inline.models[0].name), (table.data, &table.models[0].name));
+    assert_eq!(inline.models[0].line, 3);
+    // A byte order mark and Windows line ends.
+    let windows = format!("\u{feff}{DATA}{MODEL}").replace('\n', "\r\n");
+    assert_eq!(parse(&windows).unwrap().models, table.models);
+    for (tab, expected) in [("tab", '\t'), ("\\t", '\t'), ("|", '|'), (" ", ' ')] {
+        let study = parse(&format!("{DATA}delimiter = \"{tab}\"\n{MODEL}")).unwrap();
+        assert_eq!(study.data.delimiter, Some(expected));
+    }
+}
+
+#[test]
+fn overrides_win() {
+    let mut study = parse(FULL).unwrap();
+    let overrides = Overrides {
+        data: Some(vec!["mine.csv".into()]),
+        shards: Some(3),
+        by: Some(SplitBy::Random),
+        share: Some(ShareRule::Equal),
+        split_seed: Some(11),
+        seed: Some(12),
+        local: Some(Local::Laplace),
+        combine: Some(Combine::Exact),
+        draws: Some(500),
+        se_target: Some(0.5),
+        rounds: Some(9),
+    };
+    study.apply(&overrides).unwrap();
+    assert_eq!((study.data.path.join(" "), study.data.folder), ("mine.csv".into(), PathBuf::new()));
+    assert_eq!(
+        (study.split.shards, study.split.by, study.split.seed),
+        (Some(3), SplitBy::Random, 11)
+    );
+    assert_eq!(study.split.share, ShareRule::Equal);
+    let e = study.evidence;
+    assert_eq!((e.seed, e.local, e.combine), (12, Local::Laplace, Combine::Exact));
+    assert_eq!((e.draws, e.se_target, e.rounds), (500, 0.5, 9));
+
+    let mut same = parse(FULL).unwrap();
+    same.apply(&Overrides::default()).unwrap();
+    assert_eq!(same, parse(FULL).unwrap());
+}
+
+#[test]
+fn overrides_come_before_the_checks_of_the_whole() {
+    let file = Path::new("study.toml");
+    let data = Overrides { data: Some(vec!["x.csv".into()]), ..Overrides::default() };
+    for text in [MODEL.to_string(), format!("[data]\n{MODEL}")] {
+        assert!(Study::parse(&text, file).is_err());
+        assert_eq!(Study::parse_with(&text, file, &data).unwrap().data.path, ["x.csv"]);
+    }
+    let clash = format!("{DATA}[evidence]\nlocal = \"none\"\ncombine = \"normal\"\n{MODEL}");
+    let exact = Overrides { combine: Some(Combine::Exact), ..Overrides::default() };
+    assert_eq!(Study::parse_with(&clash, file, &exact).unwrap().evidence.local, Local::None);
+}
+
+#[test]
+fn wrong_overrides_are_refused_and_change_nothing() {
+    let text = format!("{DATA}[evidence]\nlocal = \"none\"\n{MODEL}");
+    let none = Overrides::default();
+    let cases: [(Overrides, &[&str]); 8] = [
+        (Overrides { data: Some(vec![]), ..none.clone() }, &["path is empty"]),
+        (Overrides { data: Some(vec![" ".into()]), ..none.clone() }, &["path is empty"]),
+        (Overrides { shards: Some(0), ..none.clone() }, &["`shards` must be at least 1"]),
+        (Overrides { draws: Some(99), ..none.clone() }, &["`draws`", "at least 100, but is 99"]),
+        (Overrides { draws: Some(100_000_001), ..none.clone() }, &["at most 100000000"]),
+        (Overrides { rounds: Some(1), ..none.clone() }, &["`rounds` must be at least 2"]),
+        (Overrides { se_target: Some(f64::NAN), ..none.clone() }, &["`se_target`", "positive"]),
+        // The study's half of the clash has a line.
+        (
+            Overrides { combine: Some(Combine::Normal), ..none.clone() },
+            &["study.toml, line 4: ", "local = \"auto\"", "combine = \"exact\""],
+        ),
+    ];
+    for (overrides, needles) in cases {
+        let mut study = parse(&text).unwrap();
+        let error = study.apply(&overrides).unwrap_err();
+        assert!(error.is_input());
+        for needle in needles {
+            assert!(error.to_string().contains(needle), "{error} lacks {needle}");
+        }
+        assert_eq!(study, parse(&text).unwrap());
+    }
+}
+
+#[test]
+fn names_parse_print_and_serialise_alike() {
+    for local in Local::ALL {
+        assert_eq!(Local::parse(local.name()).unwrap(), local);
+        assert_eq!(serde_json::to_string(&local).unwrap(), format!("\"{local}\""));
+    }
+    assert_eq!(Combine::ALL.map(Combine::name), ["exact", "normal"]);
+    assert_eq!(ShareRule::ALL.map(ShareRule::name), ["equal", "rows"]);
+    assert_eq!(Missing::ALL.map(Missing::name), ["drop", "error"]);
+    for by in ["random", "outcome", "cluster", "file", "column:a:b"] {
+        assert_eq!(SplitBy::parse(by).unwrap().to_string(), by);
+    }
+    let study = parse(FULL).unwrap();
+    let json = serde_json::to_string(&study).unwrap();
+    let back: Study = serde_json::from_str(&json).unwrap();
+    assert_eq!(back, Study { lines: BTreeMap::new(), ..study });
+}
+
+#[test]
+fn files_are_read_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("study.toml");
+    std::fs::write(&path, format!("{DATA}{MODEL}")).unwrap();
+    let study = Study::read(&path).unwrap();
+    assert_eq!((study.data.folder, study.file), (folder.path().to_path_buf(), path.clone()));
+
+    let refused = |path: &Path, needle: &str| {
+        let error = Study::read(path).unwrap_err();
+        assert!(matches!(error, Error::Input { .. }));
+        let text = error.to_string();
+        assert!(text.contains(needle) && text.contains(path.to_str().unwrap()), "{text}");
+    };
+    refused(&folder.path().join("none.toml"), "no such file");
+    refused(folder.path(), "folder");
+    std::fs::write(&path, b"[data]\npath = \"\xff\"").unwrap();
+    refused(&path, "line 2: this is not UTF-8");
+    std::fs::write(&path, vec![b'#'; (10 << 20) + 1]).unwrap();
+    refused(&path, "larger than 10 MiB");
+    assert!(parse(&" ".repeat((10 << 20) + 1)).unwrap_err().to_string().contains("10 MiB"));
+}

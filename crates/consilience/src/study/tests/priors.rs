@@ -1,0 +1,149 @@
+//! Prior texts, and which prior a parameter gets.
+
+use super::*;
+use crate::model::Prior;
+
+#[test]
+fn prior_texts_are_read_and_written() {
+    let normal = |mean, sd| Prior::Normal { mean, sd };
+    let student = |df, mean, scale| Prior::StudentT { df, mean, scale };
+    for (text, expected, shown) in [
+        ("normal(0, 1)", normal(0.0, 1.0), "normal(0, 1)"),
+        ("  normal ( -1.5e0 ,2 )\n", normal(-1.5, 2.0), "normal(-1.5, 2)"),
+        ("normal(1e300,1e-9)", normal(1e300, 1e-9), "normal(1e300, 1e-9)"),
+        ("laplace(0,3)", Prior::Laplace { mean: 0.0, scale: 3.0 }, "laplace(0, 3)"),
+        ("student_t(3, 0, 2.5)", student(3.0, 0.0, 2.5), "student_t(3, 0, 2.5)"),
+        ("cauchy(1, 2)", student(1.0, 1.0, 2.0), "cauchy(1, 2)"),
+        ("student_t(1, 1, 2)", student(1.0, 1.0, 2.0), "cauchy(1, 2)"),
+        ("fixed(-0.5)", Prior::Fixed { value: -0.5 }, "fixed(-0.5)"),
+    ] {
+        let prior: Prior = text.parse().unwrap();
+        assert_eq!((prior, prior.to_string().as_str()), (expected, shown));
+        assert_eq!(shown.parse::<Prior>().unwrap(), expected);
+    }
+}
+
+#[test]
+fn wrong_prior_texts_say_what_to_write() {
+    for (text, needles) in [
+        ("", &["there is no prior ``", "`student_t`"][..]),
+        ("norml(0, 1)", &["`norml`; did you mean `normal`?", "`laplace`"]),
+        ("Normal(0, 1)", &["`Normal`; did you mean `normal`?"]),
+        ("t(3, 0, 1)", &["there is no prior `t`", "`student_t`"]),
+        ("normal", &["`normal` is not a prior", "normal(mean, sd)"]),
+        ("normal(0, 1", &["normal(mean, sd)"]),
+        ("normal(0, 1))", &["the sd", "`1)`"]),
+        ("normal(0, 1) x", &["normal(mean, sd)"]),
+        ("normal()", &["0 argument(s)", "normal(mean, sd) takes 2"]),
+        ("student_t(0, 1)", &["2 argument(s)", "student_t(df, mean, scale) takes 3"]),
+        ("fixed(1, 2)", &["2 argument(s)", "fixed(value) takes 1"]),
+        ("normal(0, 1,)", &["3 argument(s)"]),
+        ("normal(0, 0)", &["the sd of `normal(0, 0)` must be positive"]),
+        ("normal(0, -1)", &["must be positive"]),
+        ("laplace(0, -1)", &["the scale", "must be positive"]),
+        ("student_t(0, 0, 1)", &["the df", "must be positive"]),
+        ("normal(zero, 1)", &["the mean", "finite number, not `zero`"]),
+        ("normal(inf, 1)", &["the mean", "finite"]),
+        ("normal(0, nan)", &["the sd", "finite"]),
+        ("fixed(1e999)", &["the value", "finite"]),
+        ("cauchy(, 1)", &["the mean", "not ``"]),
+    ] {
+        let error = text.parse::<Prior>().unwrap_err();
+        assert!(error.is_input());
+        for needle in needles {
+            assert!(error.to_string().contains(needle), "{text}: {error} lacks {needle}");
+        }
+    }
+    // A hostile text is neither echoed whole nor compared at length.
+    let long = "x".repeat(1 << 20).parse::<Prior>().unwrap_err().to_string();
+    assert!(long.len() < 500, "{}", long.len());
+}
+
+fn parameter(name: &str, term: &str, role: Role) -> ParameterName {
+    ParameterName { name: name.into(), term: term.into(), role }
+}
+
+fn carriers() -> Vec<ParameterName> {
+    vec![
+        parameter("(intercept)", "(intercept)", Role::Intercept),
+        parameter("delay", "delay", Role::Coefficient),
+        parameter("carrierAA", "carrier", Role::Coefficient),
+        parameter("carrierUA", "carrier", Role::Coefficient),
+        parameter("log_sd", "log_sd", Role::LogSd),
+    ]
+}
+
+/// The priors' standard deviations, under this `[prior]` and this `[model.prior]`.
+fn resolved(study: &str, model: &str) -> Vec<f64> {
+    let study = parse(&format!("{DATA}{study}\n{MODEL}{model}\n")).unwrap();
+    let priors = resolve_priors(&study, &study.models[0], &carriers()).unwrap();
+    let sd = |prior: &Prior| match prior {
+        Prior::Normal { sd, .. } => *sd,
+        other => panic!("not normal: {other}"),
+    };
+    priors.iter().map(sd).collect()
+}
+
+#[test]
+fn the_nearer_prior_wins() {
+    assert_eq!(resolved("", ""), [1.0; 5]);
+    let study_general = "[prior]\ncoefficients = 'normal(0, 2)'\nintercept = 'normal(0, 3)'\nlog_sd = 'normal(0, 4)'\nlog_dispersion = 'normal(0, 99)'\n";
+    assert_eq!(resolved(study_general, ""), [3.0, 2.0, 2.0, 2.0, 4.0]);
+    let model_general = "[model.prior]\ncoefficients = 'normal(0, 5)'\nlog_sd = 'normal(0, 6)'\n";
+    assert_eq!(resolved(study_general, model_general), [3.0, 5.0, 5.0, 5.0, 6.0]);
+    // A term, even if only the study speaks of it, is nearer than the model's general prior.
+    let study_term = format!("{study_general}[prior.parameters]\ncarrier = 'normal(0, 7)'\n");
+    assert_eq!(resolved(&study_term, model_general), [3.0, 5.0, 7.0, 7.0, 6.0]);
+    let model_term = format!("{model_general}[model.prior.parameters]\ncarrier = 'normal(0, 8)'\n");
+    assert_eq!(resolved(&study_term, &model_term), [3.0, 5.0, 8.0, 8.0, 6.0]);
+    // And a name, even if only the study speaks of it, is nearer than the model's term.
+    let study_name = format!("{study_term}carrierUA = 'normal(0, 9)'\n");
+    assert_eq!(resolved(&study_name, &model_term), [3.0, 5.0, 8.0, 9.0, 6.0]);
+    let model_name = format!(
+        "{model_term}carrierUA = 'normal(0, 10)'\n'(intercept)' = 'normal(0, 11)'\nlog_sd = 'normal(0, 12)'\n"
+    );
+    assert_eq!(resolved(&study_name, &model_name), [11.0, 5.0, 8.0, 10.0, 12.0]);
+}
+
+#[test]
+fn roles_have_their_own_general_priors() {
+    let table =
+        parse(&format!("{DATA}[prior]\nlog_dispersion = 'fixed(4)'\n{MODEL}")).unwrap().prior;
+    assert_eq!(table.general(Role::LogDispersion), Some(Prior::Fixed { value: 4.0 }));
+    assert_eq!(table.general(Role::LogSd), None);
+}
+
+#[test]
+fn names_that_match_nothing_are_errors() {
+    let text = format!(
+        "{DATA}[prior.parameters]\ncarrierAA = 'fixed(0)'\ndely = 'fixed(0)'\n{MODEL}\
+         [model.prior.parameters]\ncarrier = 'fixed(0)'\ncarierUA = 'fixed(0)'\naaa = 'fixed(0)'\n"
+    );
+    let study = parse(&text).unwrap();
+    let error = resolve_priors(&study, &study.models[0], &carriers()).unwrap_err().to_string();
+    // The first by line, not by name.
+    assert!(error.starts_with("folder/study.toml, line 11: `model.prior.parameters`"), "{error}");
+    assert!(error.contains("`carierUA`, but model `y ~ x`"), "{error}");
+    assert!(error.contains("did you mean `carrierUA`?"), "{error}");
+    assert!(error.contains("`carrier`, "), "{error}");
+
+    let parameters = [carriers(), vec![parameter("z", "z", Role::Coefficient)]];
+    let error =
+        unmatched_study_priors(&study, parameters.iter().flatten()).unwrap_err().to_string();
+    assert!(error.starts_with("folder/study.toml, line 5: `prior.parameters`"), "{error}");
+    assert!(error.contains("`dely`") && error.contains("did you mean `delay`?"), "{error}");
+    // It is enough that one model has the name.
+    let more = [carriers(), vec![parameter("dely", "dely", Role::Coefficient)]];
+    unmatched_study_priors(&study, more.iter().flatten()).unwrap();
+}
+
+#[test]
+fn an_intercept_prior_needs_an_intercept_in_the_model_that_gives_it() {
+    let without = &carriers()[1..];
+    let own = parse(&format!("{DATA}{MODEL}[model.prior]\nintercept = 'normal(0, 1)'\n")).unwrap();
+    let error = resolve_priors(&own, &own.models[0], without).unwrap_err().to_string();
+    assert!(error.contains("line 3: `model.prior.intercept`"), "{error}");
+    assert!(error.contains("has no intercept"), "{error}");
+    let all = parse(&format!("{DATA}[prior]\nintercept = 'normal(0, 1)'\n{MODEL}")).unwrap();
+    assert_eq!(resolve_priors(&all, &all.models[0], without).unwrap().len(), 4);
+}
