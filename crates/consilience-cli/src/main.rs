@@ -1,3 +1,86 @@
-//! The `consilience` program.
+//! The `consilience` program: which model do the data support, and how sure is that?
+//!
+//! Exit codes: 0 fine; 1 the run finished but its result is not to be trusted; 2 wrong usage or
+//! input; 3 failure on the way. Results go to stdout, everything else to stderr.
 
-fn main() {}
+mod arguments;
+mod files;
+mod init;
+mod overview;
+mod progress;
+mod text;
+
+use arguments::{Arguments, Command, CompareArguments, StudyArguments};
+use clap::Parser;
+use consilience::plan::Plan;
+use consilience::study::Study;
+use consilience::{Error, Result};
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Instant;
+
+const UNRELIABLE: u8 = 1;
+const WRONG_INPUT: u8 = 2;
+const FAILURE: u8 = 3;
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(if error.is_input() { WRONG_INPUT } else { FAILURE })
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<ExitCode> {
+    match &arguments.command {
+        Command::Compare(arguments) => compare(arguments),
+        Command::Check(arguments) => {
+            let plan = plan(arguments, &progress::Bar::new(false))?;
+            print(&overview::of(&plan, &arguments.study))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Init(arguments) => {
+            print(&init::write(arguments)?)?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn plan(arguments: &StudyArguments, bar: &progress::Bar) -> Result<Plan> {
+    let study = Study::read_with(&arguments.study, &arguments.overrides())?;
+    Plan::new(study, arguments.threads(), bar)
+}
+
+fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
+    let start = Instant::now();
+    // A folder that cannot be written to should be known before the work, not after it.
+    if let Some(folder) = &arguments.out {
+        files::make_folder(folder)?;
+    }
+    let bar = progress::Bar::new(!arguments.quiet);
+    let plan = plan(&arguments.study, &bar)?;
+    let mut comparison = plan.run(&bar)?;
+    bar.clear();
+    comparison.seconds = Some(start.elapsed().as_secs_f64());
+    let json =
+        serde_json::to_string_pretty(&comparison).expect("a comparison can be written") + "\n";
+    if let Some(folder) = &arguments.out {
+        files::write_atomically(&folder.join("result.json"), &json)?;
+    }
+    print(&if arguments.json { json } else { text::of(&comparison) })?;
+    let reliable = comparison.is_reliable();
+    Ok(if reliable { ExitCode::SUCCESS } else { ExitCode::from(UNRELIABLE) })
+}
+
+/// Writes to stdout. A reader that has gone away is no failure of ours.
+fn print(text: &str) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Error::Io { path: "standard output".into(), source: e })
+        }
+        _ => Ok(()),
+    }
+}

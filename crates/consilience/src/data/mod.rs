@@ -1,11 +1,37 @@
 //! Data: tables, formulas, the schema that shards agree on, designs and splits.
 
 mod csv;
+mod describe;
+mod design;
+mod eval;
+mod expr;
+mod facts;
 mod files;
+mod formula;
+mod kmeans;
+mod number;
 mod parquet;
 mod part;
+mod poly;
 pub mod read;
+mod recipe;
 mod records;
+mod schema;
+pub mod split;
 pub mod table;
+mod terms;
+#[cfg(test)]
+mod testing;
 
+pub use describe::{Request, describe};
+pub use design::Design;
+pub use expr::{Binary, Expr, Function, Unary};
+pub use facts::{ColumnFact, Fact, GramFact, LevelCount, Levels, MAX_LEVELS, Moments, Word};
+pub use formula::Formula;
+pub use poly::Basis;
+pub use recipe::{
+    INTERCEPT, MAX_COLUMNS, Part, Recipe, RecipeColumn, Response, ResponseKind, Variable,
+};
+pub use schema::{Ask, agree};
 pub use table::{Column, Origin, Table};
+pub use terms::{MAX_TERMS, Term, Terms};

@@ -49,6 +49,18 @@ impl Family {
         }
     }
 
+    /// What an outcome of this family must be, if this one is not.
+    pub fn refuses(self, y: f64) -> Option<&'static str> {
+        match self {
+            Family::Gaussian => None,
+            Family::Logistic | Family::Probit => {
+                (y != 0.0 && y != 1.0).then_some("0 or 1 (or text of two levels, or TRUE/FALSE)")
+            }
+            // Beyond 2⁵³ whole numbers are no longer told apart.
+            _ => (y < 0.0 || y.fract() != 0.0 || y > 9e15).then_some("a whole number, 0 or more"),
+        }
+    }
+
     /// Whether the outcome is a class (0 or 1).
     pub fn is_binary(self) -> bool {
         matches!(self, Family::Logistic | Family::Probit)

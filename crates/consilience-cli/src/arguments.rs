@@ -1,0 +1,139 @@
+//! What is typed.
+
+use clap::{Args, Parser, Subcommand};
+use consilience::study::{Combine, Local, Overrides};
+use std::path::PathBuf;
+
+/// Bayesian model choice on data that is split over shards: which model do the data support, with
+/// what probability, and how sure is that answer?
+#[derive(Debug, Parser)]
+#[command(version, propagate_version = true, after_help = EXIT_CODES)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Start with `consilience init DATA.csv`, which writes a study file with comments, then
+`consilience compare` it.
+
+Exit codes:
+  0  fine
+  1  the run finished, but a warning says that its result is unreliable
+  2  wrong usage or input
+  3  failure on the way";
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Compute every model's log evidence and compare the models
+    #[command(after_help = COMPARE_EXAMPLES)]
+    Compare(CompareArguments),
+    /// Check a study and its data and say what would be run, without running it
+    Check(StudyArguments),
+    /// Write a study file with comments for a data file
+    #[command(after_help = INIT_EXAMPLES)]
+    Init(InitArguments),
+}
+
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  consilience compare examples/flights.toml
+  consilience compare examples/flights.toml --shards 200 --split-seed 3
+  consilience compare examples/flights.toml --combine normal --local importance
+  consilience compare examples/flights.toml --json | jq '.models[].log_evidence'
+
+The result is a table of log evidences with standard errors, log Bayes factors against the best
+model and posterior model probabilities; below it stands what should be known about them. With
+--json the same comes as one JSON document (docs/json.md describes it).";
+
+const INIT_EXAMPLES: &str = "\
+Examples:
+  consilience init patients.csv
+  consilience init patients.csv --outcome cured --out cured.toml";
+
+/// A study, and what to change in it.
+#[derive(Debug, Args)]
+pub struct StudyArguments {
+    /// The study file (TOML)
+    pub study: PathBuf,
+    /// Data instead of the study's: a path or a glob, relative to here; may be given several times
+    #[arg(long, value_name = "PATH")]
+    pub data: Vec<String>,
+    /// Number of shards
+    #[arg(long, value_name = "N")]
+    pub shards: Option<usize>,
+    /// Seed of the Monte Carlo draws
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Seed of the split into shards
+    #[arg(long, value_name = "N")]
+    pub split_seed: Option<u64>,
+    /// How shards are combined: exact (a few rounds) or normal (one round, approximate)
+    #[arg(long, value_name = "METHOD")]
+    pub combine: Option<Combine>,
+    /// How a shard's own evidence is computed: auto, none, laplace or importance
+    #[arg(long, value_name = "METHOD")]
+    pub local: Option<Local>,
+    /// Monte Carlo draws, at most
+    #[arg(long, value_name = "N")]
+    pub draws: Option<usize>,
+    /// Threads to work on [default: all cores]; the result does not depend on it
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+}
+
+/// How to compare.
+#[derive(Debug, Args)]
+pub struct CompareArguments {
+    #[command(flatten)]
+    pub study: StudyArguments,
+    /// Print one JSON document instead of the table
+    #[arg(long)]
+    pub json: bool,
+    /// Also write the JSON document to DIR/result.json
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// No progress bar
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// What to write a study for.
+#[derive(Debug, Args)]
+pub struct InitArguments {
+    /// The data: csv, tsv, csv.gz or parquet
+    pub data: PathBuf,
+    /// The outcome's column [default: guessed from names and values]
+    #[arg(long, value_name = "COLUMN")]
+    pub outcome: Option<String>,
+    /// The study file to write, or - for stdout [default: the data's name with .toml, here]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Replace the file if it is there
+    #[arg(long)]
+    pub force: bool,
+}
+
+impl StudyArguments {
+    /// The flags as changes to a study.
+    pub fn overrides(&self) -> Overrides {
+        Overrides {
+            data: (!self.data.is_empty()).then(|| self.data.clone()),
+            shards: self.shards,
+            seed: self.seed,
+            split_seed: self.split_seed,
+            combine: self.combine,
+            local: self.local,
+            draws: self.draws,
+            ..Overrides::default()
+        }
+    }
+
+    /// How many threads.
+    pub fn threads(&self) -> usize {
+        let all = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.threads.unwrap_or_else(all)
+    }
+}

@@ -1,0 +1,27 @@
+//! Files that are there whole or not at all.
+
+use consilience::{Error, Result};
+use std::io::Write;
+use std::path::Path;
+
+fn failed(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
+    |source| Error::Io { path: path.to_path_buf(), source }
+}
+
+/// Makes a folder, and those above it.
+pub fn make_folder(path: &Path) -> Result<()> {
+    std::fs::create_dir_all(path).map_err(failed(path))
+}
+
+/// Writes a file under a temporary name, and gives it its own once it is safely on disk.
+pub fn write_atomically(path: &Path, text: &str) -> Result<()> {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let write = || -> std::io::Result<()> {
+        let mut file = tempfile::Builder::new().prefix(".consilience-").tempfile_in(folder)?;
+        file.write_all(text.as_bytes())?;
+        file.as_file().sync_all()?;
+        file.persist(path)?;
+        Ok(())
+    };
+    write().map_err(failed(path))
+}

@@ -1,0 +1,106 @@
+//! What a study would do, in words.
+
+use crate::text::{counted, grouped, list};
+use consilience::model::Model;
+use consilience::plan::Plan;
+use consilience::study::{Combine, Local, ShareRule};
+use std::fmt::Write;
+use std::path::Path;
+
+/// The overview of a plan.
+pub fn of(plan: &Plan, study: &Path) -> String {
+    let mut out = format!("{} is a valid study.\n\n", study.display());
+    let _ = writeln!(out, "data      {}", data(plan));
+    let _ = writeln!(out, "split     {}", split(plan));
+    let _ = writeln!(out, "evidence  {}", evidence(plan));
+    for (i, setting) in plan.settings.iter().enumerate() {
+        let spec = &plan.study.models[i];
+        let _ = writeln!(
+            out,
+            "\nmodel {}   {}\n          {}\n          {}, {}, prior probability {:.4}",
+            i + 1,
+            spec.name,
+            plan.formulas[i],
+            spec.family,
+            counted(setting.model.dim(), "free parameter"),
+            spec.probability,
+        );
+        out += &priors(&setting.model);
+    }
+    let own = plan.settings.iter().flat_map(|setting| {
+        setting.warnings.iter().map(|w| (Some(setting.model.name.as_str()), w))
+    });
+    let warnings: Vec<_> = plan.warnings.iter().map(|w| (None, w)).chain(own).collect();
+    out += &list(&warnings);
+    let _ = writeln!(out, "\nNothing was run. To run it: consilience compare {}", study.display());
+    out
+}
+
+fn data(plan: &Plan) -> String {
+    let files: Vec<String> = plan.files.iter().map(|f| f.display().to_string()).collect();
+    let names = match files.as_slice() {
+        [only] => only.clone(),
+        [first, .., last] => format!("{} files, {first} to {last}", files.len()),
+        [] => String::new(),
+    };
+    let (rows, dropped) = (plan.partition.rows, plan.partition.dropped);
+    format!("{names}: {} ({dropped} left out)", counted(rows, "row"))
+}
+
+fn split(plan: &Plan) -> String {
+    let rows: Vec<f64> = plan.settings[0].surveys.iter().map(|s| s.observations).collect();
+    let least = rows.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = rows.iter().copied().fold(0.0, f64::max);
+    let partition = &plan.partition;
+    let share = match plan.study.split.share {
+        ShareRule::Rows => "by their rows",
+        _ => "equally",
+    };
+    format!(
+        "{} of {} to {} rows, by {} (seed {}, partition {}); they share the prior {share}",
+        counted(partition.shards, "shard"),
+        grouped(least),
+        grouped(most),
+        partition.by,
+        partition.seed,
+        partition.hash
+    )
+}
+
+fn evidence(plan: &Plan) -> String {
+    let options = &plan.study.evidence;
+    let seed = options.seed;
+    let draws = grouped(options.draws as f64);
+    match options.combine {
+        Combine::Normal => format!(
+            "normal: one round, each shard by {} with {draws} draws (seed {seed}), taken as normal",
+            if options.local == Local::Auto { Local::Importance } else { options.local }
+        ),
+        _ => {
+            let fit = match options.local {
+                Local::Auto | Local::None => String::new(),
+                local => format!("the shards' own evidences by {local}, then "),
+            };
+            format!(
+                "exact: {fit}Newton rounds to the mode, then importance draws until the standard error is {} (at most {} rounds and {draws} draws, seed {seed})",
+                options.se_target, options.rounds
+            )
+        }
+    }
+}
+
+/// Parameters by prior: names that share one stand together.
+fn priors(model: &Model) -> String {
+    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+    for parameter in &model.parameters {
+        let prior = parameter.prior.to_string();
+        match groups.iter_mut().find(|(known, _)| *known == prior) {
+            Some((_, names)) => names.push(&parameter.name),
+            None => groups.push((prior, vec![&parameter.name])),
+        }
+    }
+    groups
+        .iter()
+        .map(|(prior, names)| format!("          {prior}: {}\n", names.join(", ")))
+        .collect()
+}

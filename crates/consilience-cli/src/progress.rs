@@ -1,0 +1,36 @@
+//! A progress bar on stderr, where that is a terminal.
+
+use consilience::engine::{Observer, Round};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// The bar of the round that is under way.
+pub struct Bar(ProgressBar);
+
+impl Bar {
+    /// A bar that is drawn, unless stderr is no terminal or nobody wants it.
+    pub fn new(wanted: bool) -> Bar {
+        let target =
+            if wanted { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(0), target);
+        let style = "{msg:<22} {bar:30} {pos}/{len} answers  {elapsed} gone, about {eta} left";
+        bar.set_style(ProgressStyle::with_template(style).expect("the template is well formed"));
+        Bar(bar)
+    }
+
+    /// Takes it off the screen.
+    pub fn clear(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
+impl Observer for Bar {
+    fn round(&self, round: &Round) {
+        self.0.reset();
+        self.0.set_length(round.answers);
+        self.0.set_message(format!("round {}: {}", round.number, round.kind));
+    }
+
+    fn answered(&self) {
+        self.0.inc(1);
+    }
+}

@@ -1,0 +1,271 @@
+//! Exact up to Monte Carlo error, in a few rounds.
+//!
+//! Newton rounds find the mode of the full posterior: every shard sends log f_s, its gradient and
+//! Hessian at the current point, and their sums are those of all the data. Then importance rounds:
+//! draws θ_k from a defensive mixture g around that mode go out, each shard returns log f_s(θ_k), and
+//!
+//!     log p(y) ≈ log mean_k exp( Σ_s log f_s(θ_k) − log g(θ_k) ),
+//!
+//! which is unbiased for p(y) whatever the shape of the posterior and however the data are split.
+
+use super::{
+    Combination, CombineDiagnostics, Evidence, Next, Setting, homogeneity, log_alpha, summaries,
+};
+use crate::estimate::importance::{T_DF, T_SHARE, adapted};
+use crate::estimate::{Estimate, Importance, Mode, Newton, Step, Weighted};
+use crate::math::proposal::Draws;
+use crate::math::{Matrix, Proposal, Stream, stream};
+use crate::question::{Answer, Diagnostics, Question, Summary};
+use crate::study::Local;
+use crate::target::Expansion;
+use crate::{Level, Result, Warning};
+use std::sync::Arc;
+
+/// Half the squared Newton decrement at which the mode is near enough: the importance rounds take
+/// care of the rest.
+const TOLERANCE: f64 = 1e-6;
+
+/// Draws of the first importance round.
+const PILOT: usize = 1000;
+
+/// Rounds that are kept back from the Newton search for the importance draws.
+const KEPT_BACK: usize = 2;
+
+/// The combination by Newton and importance rounds.
+pub(super) struct Exact {
+    setting: Setting,
+    stage: Stage,
+    summaries: Option<Vec<Summary>>,
+    warnings: Vec<Warning>,
+    newton_rounds: usize,
+    weigh_rounds: usize,
+}
+
+enum Stage {
+    Start,
+    Fit,
+    Climb(Box<Newton>),
+    Weigh(Box<Weigh>),
+}
+
+struct Weigh {
+    /// Where the proposals are anchored: the mode and the inverse curvature there.
+    centre: Vec<f64>,
+    covariance: Matrix,
+    proposal: Proposal,
+    rng: Stream,
+    /// What was sent out and is being weighed.
+    pending: Option<Draws>,
+    weighted: Option<Weighted>,
+}
+
+impl Exact {
+    pub(super) fn new(setting: Setting) -> Exact {
+        Exact {
+            setting,
+            stage: Stage::Start,
+            summaries: None,
+            warnings: Vec::new(),
+            newton_rounds: 0,
+            weigh_rounds: 0,
+        }
+    }
+
+    fn rounds_left(&self) -> usize {
+        self.setting.options.rounds.saturating_sub(self.newton_rounds + self.weigh_rounds)
+    }
+
+    fn climb(&mut self, theta: Vec<f64>) -> Next {
+        self.newton_rounds += 1;
+        let (model, share) = (self.setting.model.clone(), self.setting.share);
+        Next::Ask(Question::Expand { model, share, theta })
+    }
+
+    fn begin_climb(&mut self) -> Next {
+        let start = self.setting.model.start();
+        self.stage = Stage::Climb(Box::new(Newton::new(start.clone(), TOLERANCE)));
+        self.climb(start)
+    }
+
+    /// Takes the shards' expansions and steps on, or goes over to the importance rounds.
+    fn climbed(&mut self, mut newton: Newton, answers: Vec<Answer>) -> Result<Next> {
+        let mut shards = Vec::new();
+        let mut sum = Expansion::zeros(self.setting.model.dim());
+        for answer in answers {
+            let Answer::Expansion(at) = answer else { unreachable!("the session checks kinds") };
+            sum.add(&at);
+            shards.push(at);
+        }
+        let step = newton.advance(sum);
+        let give_up = matches!(step, Ok(Step::Evaluate(_))) && self.rounds_left() <= KEPT_BACK;
+        match step {
+            Ok(Step::Converged(mode)) => {
+                let scores: Vec<(Vec<f64>, Matrix)> = shards
+                    .into_iter()
+                    .map(|at| {
+                        let mut information = at.hessian;
+                        information.scale(-1.0);
+                        (at.gradient, information)
+                    })
+                    .collect();
+                self.warnings.extend(homogeneity::warnings(&scores, &mode.factor));
+                Ok(self.begin_weighing(&mode))
+            }
+            Ok(Step::Evaluate(theta)) if !give_up => {
+                self.stage = Stage::Climb(Box::new(newton));
+                Ok(self.climb(theta))
+            }
+            // The importance rounds may still succeed from the best point, and say so if not.
+            Err(error) if newton.best().is_none() => Err(error),
+            _ => {
+                let Some(mode) = newton.best().cloned() else {
+                    return Err(crate::Error::numeric(format!(
+                        "the posterior's mode was not found within {} rounds; allow more with `rounds` under [evidence], or standardise the columns with scale()",
+                        self.setting.options.rounds
+                    )));
+                };
+                let message = format!(
+                    "the mode of the posterior was not reached within {} rounds (up to {:.1e} nats below it)",
+                    self.newton_rounds, mode.decrement
+                );
+                let advice =
+                    "allow more `rounds` under [evidence], or standardise the columns with scale()";
+                let warning = Warning::new(Level::Caution, "mode-not-reached", message, advice);
+                self.warnings.push(warning.value(mode.decrement));
+                Ok(self.begin_weighing(&mode))
+            }
+        }
+    }
+
+    fn begin_weighing(&mut self, mode: &Mode) -> Next {
+        let seed = self.setting.options.seed;
+        let centre = mode.theta.clone();
+        let mut weigh = Weigh {
+            proposal: Proposal::from_precision(centre.clone(), &mode.factor, T_SHARE, T_DF),
+            covariance: mode.factor.inverse(),
+            centre,
+            // The centre is no shard: it has the number after the last.
+            rng: stream(seed, self.setting.model.stream(), u64::MAX, "exact"),
+            pending: None,
+            weighted: None,
+        };
+        let first = self.setting.options.draws.min(PILOT);
+        let question = self.ask_weights(&mut weigh, first);
+        self.stage = Stage::Weigh(Box::new(weigh));
+        question
+    }
+
+    fn ask_weights(&mut self, weigh: &mut Weigh, count: usize) -> Next {
+        self.weigh_rounds += 1;
+        let draws = weigh.proposal.draw(count, &mut weigh.rng);
+        let thetas = Arc::new(draws.thetas.clone());
+        weigh.pending = Some(draws);
+        let (model, share) = (self.setting.model.clone(), self.setting.share);
+        Next::Ask(Question::Weigh { model, share, thetas })
+    }
+
+    /// Takes the shards' log densities; draws more, adapts the proposal, or finishes.
+    fn weighed(&mut self, mut weigh: Box<Weigh>, answers: Vec<Answer>) -> Result<Next> {
+        let draws = weigh.pending.take().expect("answers come after a question");
+        let mut log_target = vec![0.0; draws.log_density.len()];
+        for answer in answers {
+            let Answer::Weights(weights) = answer else { unreachable!("the session checks kinds") };
+            log_target.iter_mut().zip(weights).for_each(|(sum, w)| *sum += w);
+        }
+        let new = Weighted::new(draws, &log_target)?;
+        match &mut weigh.weighted {
+            Some(weighted) => weighted.extend(new),
+            None => weigh.weighted = Some(new),
+        }
+        let weighted = weigh.weighted.as_ref().expect("just put there");
+        let (seen, count) = (weighted.summarise(), weighted.len());
+        let options = &self.setting.options;
+        let (target, most) = (options.se_target, options.draws);
+        let se = seen.log_z.se.unwrap_or(0.0);
+        let more = if self.rounds_left() == 0 {
+            None
+        } else if !seen.is_reliable() {
+            // Start again from where the weights say that the posterior is.
+            weigh.proposal = adapted(&seen, &weigh.centre, &weigh.covariance)?;
+            (weigh.centre, weigh.covariance) = (seen.mean.clone(), seen.covariance.clone());
+            weigh.weighted = None;
+            Some((2 * count).clamp(PILOT, most.max(PILOT)))
+        } else if se > target && count < most {
+            // The error falls with the root of the number of draws; a tenth more to be sure.
+            let wanted = 1.1 * count as f64 * (se / target).powi(2);
+            Some((wanted.ceil() as usize).min(most) - count).filter(|more| *more > 0)
+        } else {
+            None
+        };
+        match more {
+            Some(count) => {
+                let question = self.ask_weights(&mut weigh, count);
+                self.stage = Stage::Weigh(weigh);
+                Ok(question)
+            }
+            None => Ok(Next::Done(Box::new(self.finish(seen, count)))),
+        }
+    }
+
+    fn finish(&mut self, seen: Importance, count: usize) -> Evidence {
+        let advice =
+            "allow more `draws` and `rounds` under [evidence], or use a prior with lighter tails";
+        let options = &self.setting.options;
+        let mut warnings = std::mem::take(&mut self.warnings);
+        warnings.extend(seen.warnings(advice));
+        let se = seen.log_z.se.unwrap_or(0.0);
+        if se > options.se_target {
+            let message = format!(
+                "the standard error {se:.4} is over se_target = {} after {count} draws",
+                options.se_target
+            );
+            warnings.push(Warning::new(Level::Caution, "se-target", message, advice).value(se));
+        }
+        let summaries = self.summaries.take();
+        warnings.extend(summaries.iter().flatten().flat_map(|s| s.warnings.clone()));
+        let shards: Option<Estimate> = summaries
+            .as_ref()
+            .map(|all| all.iter().map(|s| s.log_z).fold(Estimate::ZERO, |sum, z| sum + z));
+        Evidence {
+            log_z: seen.log_z,
+            shards,
+            overlap: shards.map(|shards| seen.log_z - shards),
+            log_alpha: log_alpha(&self.setting.model, &self.setting.shares()),
+            mean: seen.mean,
+            covariance: seen.covariance,
+            diagnostics: Some(CombineDiagnostics {
+                newton_rounds: self.newton_rounds,
+                weigh_rounds: self.weigh_rounds,
+                draws: Diagnostics {
+                    draws: Some(count),
+                    ess: Some(seen.ess),
+                    k_hat: seen.k_hat,
+                    newton_steps: None,
+                },
+            }),
+            summaries,
+            warnings,
+        }
+    }
+}
+
+impl Combination for Exact {
+    fn next(&mut self, answers: Option<Vec<Answer>>) -> Result<Next> {
+        match (std::mem::replace(&mut self.stage, Stage::Start), answers) {
+            (Stage::Fit, Some(answers)) => {
+                self.summaries = Some(summaries(answers));
+                Ok(self.begin_climb())
+            }
+            (Stage::Climb(newton), Some(answers)) => self.climbed(*newton, answers),
+            (Stage::Weigh(weigh), Some(answers)) => self.weighed(weigh, answers),
+            // The shards' own evidences are only computed where they were asked for.
+            _ if matches!(self.setting.options.local, Local::Auto | Local::None) => {
+                Ok(self.begin_climb())
+            }
+            _ => {
+                self.stage = Stage::Fit;
+                Ok(Next::Ask(self.setting.fit()))
+            }
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Expressions inside a formula: `log(x + 1)`, `I(type == "Yes")`.
+
+use super::number::literal;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// An expression over the columns of a table. Parentheses are kept, as R keeps them, because
+/// they show in the names of design columns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Expr {
+    /// A number.
+    Number(f64),
+    /// A text in quotes.
+    Text(String),
+    /// `TRUE` or `FALSE`.
+    Logical(bool),
+    /// A column of the table.
+    Column(String),
+    /// An expression in parentheses.
+    Paren(Box<Expr>),
+    /// A sign or a negation.
+    Unary(Unary, Box<Expr>),
+    /// Two operands.
+    Binary(Binary, Box<Expr>, Box<Expr>),
+    /// A function of one argument; `poly` carries its degree apart.
+    Call(Function, Box<Expr>),
+    /// `poly(x, degree)`.
+    Poly(Box<Expr>, u32),
+    /// `scale(x)` whose constants the shards have agreed on.
+    Scaled {
+        /// What is scaled.
+        expr: Box<Expr>,
+        /// The mean over all shards.
+        mean: f64,
+        /// The standard deviation over all shards.
+        sd: f64,
+    },
+}
+
+/// The operators in front of one operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Unary {
+    /// `-x`
+    Minus,
+    /// `+x`
+    Plus,
+    /// `!x`
+    Not,
+}
+
+/// The operators between two operands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Binary {
+    /// `+`
+    Add,
+    /// `-`
+    Subtract,
+    /// `*`
+    Multiply,
+    /// `/`
+    Divide,
+    /// `^`
+    Power,
+    /// `==`
+    Equal,
+    /// `!=`
+    Unequal,
+    /// `<`
+    Less,
+    /// `<=`
+    LessEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterEqual,
+    /// `&`
+    And,
+    /// `|`
+    Or,
+}
+
+/// The functions of one argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Function {
+    /// `I(x)`: x itself, its operators taken as arithmetic.
+    Identity,
+    /// The natural logarithm.
+    Log,
+    /// The logarithm to base 2.
+    Log2,
+    /// The logarithm to base 10.
+    Log10,
+    /// The square root.
+    Sqrt,
+    /// The exponential function.
+    Exp,
+    /// The absolute value.
+    Abs,
+    /// `scale(x)`, its constants not agreed on yet.
+    Scale,
+    /// `factor(x)`: the distinct values are levels.
+    Factor,
+}
+
+impl Function {
+    /// All of them.
+    pub(crate) const ALL: [Function; 9] = [
+        Function::Identity,
+        Function::Log,
+        Function::Log2,
+        Function::Log10,
+        Function::Sqrt,
+        Function::Exp,
+        Function::Abs,
+        Function::Scale,
+        Function::Factor,
+    ];
+
+    /// The function's name in a formula.
+    pub fn name(self) -> &'static str {
+        match self {
+            Function::Identity => "I",
+            Function::Log => "log",
+            Function::Log2 => "log2",
+            Function::Log10 => "log10",
+            Function::Sqrt => "sqrt",
+            Function::Exp => "exp",
+            Function::Abs => "abs",
+            Function::Scale => "scale",
+            Function::Factor => "factor",
+        }
+    }
+}
+
+impl Binary {
+    /// Whether the operator compares, and so gives true or false.
+    pub(crate) fn compares(self) -> bool {
+        use Binary::*;
+        matches!(self, Equal | Unequal | Less | LessEqual | Greater | GreaterEqual)
+    }
+
+    /// The operator with the spaces that R's deparse sets around it.
+    fn spaced(self) -> &'static str {
+        match self {
+            Binary::Add => " + ",
+            Binary::Subtract => " - ",
+            Binary::Multiply => " * ",
+            Binary::Divide => "/",
+            Binary::Power => "^",
+            Binary::Equal => " == ",
+            Binary::Unequal => " != ",
+            Binary::Less => " < ",
+            Binary::LessEqual => " <= ",
+            Binary::Greater => " > ",
+            Binary::GreaterEqual => " >= ",
+            Binary::And => " & ",
+            Binary::Or => " | ",
+        }
+    }
+}
+
+impl Unary {
+    /// The operator's sign.
+    pub(crate) fn sign(self) -> char {
+        match self {
+            Unary::Minus => '-',
+            Unary::Plus => '+',
+            Unary::Not => '!',
+        }
+    }
+}
+
+impl Expr {
+    /// The columns that the expression reads, each once, in order of appearance.
+    pub fn columns(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        self.collect_columns(&mut found);
+        found
+    }
+
+    pub(crate) fn collect_columns(&self, found: &mut Vec<String>) {
+        match self {
+            Expr::Column(name) => {
+                if !found.contains(name) {
+                    found.push(name.clone());
+                }
+            }
+            Expr::Number(_) | Expr::Text(_) | Expr::Logical(_) => {}
+            Expr::Paren(e) | Expr::Unary(_, e) | Expr::Call(_, e) | Expr::Poly(e, _) => {
+                e.collect_columns(found);
+            }
+            Expr::Scaled { expr, .. } => expr.collect_columns(found),
+            Expr::Binary(_, left, right) => {
+                left.collect_columns(found);
+                right.collect_columns(found);
+            }
+        }
+    }
+
+    /// The expression without `I()` and parentheses around it, which change no value.
+    pub(crate) fn bare(&self) -> &Expr {
+        match self {
+            Expr::Paren(inner) | Expr::Call(Function::Identity, inner) => inner.bare(),
+            other => other,
+        }
+    }
+
+    /// Whether the expression itself, no column's kind aside, gives true or false.
+    pub(crate) fn is_logical(&self) -> bool {
+        match self.bare() {
+            Expr::Logical(_) | Expr::Unary(Unary::Not, _) => true,
+            Expr::Binary(op, ..) => op.compares() || matches!(op, Binary::And | Binary::Or),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Expr {
+    /// R's deparse.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Expr::Number(value) => f.write_str(&literal(*value)),
+            Expr::Text(text) => f.write_str(&quoted(text, '"')),
+            Expr::Logical(true) => f.write_str("TRUE"),
+            Expr::Logical(false) => f.write_str("FALSE"),
+            Expr::Column(name) if is_syntactic(name) => f.write_str(name),
+            Expr::Column(name) => f.write_str(&quoted(name, '`')),
+            Expr::Paren(inner) => write!(f, "({inner})"),
+            Expr::Unary(op, inner) => write!(f, "{}{inner}", op.sign()),
+            Expr::Binary(op, left, right) => write!(f, "{left}{}{right}", op.spaced()),
+            Expr::Call(function, inner) => write!(f, "{}({inner})", function.name()),
+            Expr::Poly(inner, degree) => write!(f, "poly({inner}, {degree})"),
+            Expr::Scaled { expr, .. } => write!(f, "scale({expr})"),
+        }
+    }
+}
+
+/// The words that R keeps for itself: columns so named need backticks.
+pub(crate) const RESERVED: [&str; 19] = [
+    "if",
+    "else",
+    "repeat",
+    "while",
+    "function",
+    "for",
+    "next",
+    "break",
+    "TRUE",
+    "FALSE",
+    "NULL",
+    "Inf",
+    "NaN",
+    "NA",
+    "NA_integer_",
+    "NA_real_",
+    "NA_character_",
+    "in",
+    "...",
+];
+
+/// Whether a name can stand in a formula without backticks.
+pub(crate) fn is_syntactic(name: &str) -> bool {
+    let mut chars = name.chars();
+    let start = match chars.next() {
+        Some('.') => name != "." && !chars.next().is_some_and(|c| c.is_ascii_digit()),
+        Some(c) => c.is_alphabetic(),
+        None => false,
+    };
+    start && name.chars().all(is_name_char) && !RESERVED.contains(&name)
+}
+
+/// Whether a character can stand inside a name without backticks.
+pub(crate) fn is_name_char(c: char) -> bool {
+    c.is_alphanumeric() || c == '.' || c == '_'
+}
+
+fn quoted(text: &str, quote: char) -> String {
+    let mut out = String::from(quote);
+    for c in text.chars() {
+        match c {
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            c if c == quote => out.extend(['\\', c]),
+            c => out.push(c),
+        }
+    }
+    out.push(quote);
+    out
+}

@@ -1,0 +1,209 @@
+//! A design with nothing global left open.
+
+use super::expr::Expr;
+use super::facts::Moments;
+use super::poly::Basis;
+use super::terms::Terms;
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// The most columns that a design may have.
+pub const MAX_COLUMNS: usize = 10_000;
+
+/// How to make the design of any table whose shard took part in the agreement: levels,
+/// scales and polynomials are settled. It travels inside questions to shards.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Recipe {
+    /// The outcome.
+    pub response: Response,
+    /// The variables, each evaluated once per table.
+    pub variables: Vec<Variable>,
+    /// The design's columns.
+    pub columns: Vec<RecipeColumn>,
+    /// The offsets, which add up.
+    pub offsets: Vec<Expr>,
+    /// The column of weights, if there is one.
+    pub weights: Option<String>,
+}
+
+/// The outcome, and what is known of it over all shards.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Response {
+    /// The left side of the formula.
+    pub text: String,
+    /// Numbers or classes.
+    pub kind: ResponseKind,
+    /// What is evaluated.
+    pub expr: Expr,
+    /// The weighted mean of the numbers, or of 0 and 1 for classes.
+    pub mean: f64,
+    /// Their standard deviation, with n - 1 below.
+    pub sd: f64,
+    /// The least of them.
+    pub min: f64,
+    /// The greatest of them.
+    pub max: f64,
+    /// The rows of all shards, without those of weight 0.
+    pub rows: u64,
+    /// The sum of the weights: the number of rows if there are none.
+    pub weight: f64,
+}
+
+/// What an outcome consists of.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum ResponseKind {
+    /// Numbers.
+    Number,
+    /// One or two classes; the first is coded 0, the second is the success and coded 1.
+    Classes {
+        /// The classes' names; `FALSE` and `TRUE` for an outcome that is true or false.
+        levels: Vec<String>,
+    },
+}
+
+/// A variable of a formula, settled.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Variable {
+    /// A number per row.
+    Number(Expr),
+    /// A level per row.
+    Factor {
+        /// Its values.
+        expr: Expr,
+        /// The levels over all shards; the first is the reference.
+        levels: Vec<String>,
+    },
+    /// Orthogonal polynomials.
+    Poly {
+        /// Their argument.
+        expr: Expr,
+        /// The polynomials.
+        basis: Basis,
+    },
+}
+
+/// A column of the design: the product of its parts, 1 if there are none.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RecipeColumn {
+    /// The column's name, as R names it: `carrierUA:dep_delay`.
+    pub name: String,
+    /// The label of the term it belongs to: `carrier:dep_delay`.
+    pub term: String,
+    /// What is multiplied.
+    pub parts: Vec<Part>,
+}
+
+/// A column of a variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Part {
+    /// The variable's number.
+    pub variable: u32,
+    /// For a factor the level that is indicated, for polynomials the degree less 1, else 0.
+    pub column: u32,
+}
+
+/// The name and the term of the intercept's column.
+pub const INTERCEPT: &str = "(Intercept)";
+
+impl Recipe {
+    /// The columns' names.
+    pub fn names(&self) -> Vec<&str> {
+        self.columns.iter().map(|c| c.name.as_str()).collect()
+    }
+}
+
+impl RecipeColumn {
+    /// Whether this is the intercept's column.
+    pub fn is_intercept(&self) -> bool {
+        self.parts.is_empty()
+    }
+}
+
+impl Response {
+    pub(super) fn new(
+        text: String,
+        kind: ResponseKind,
+        expr: Expr,
+        m: Moments,
+    ) -> Result<Response> {
+        if m.rows == 0 {
+            return Err(Error::input(format!(
+                "there are no rows to learn about {text} from: all shards are empty, or all weights are 0"
+            )));
+        }
+        let sd = m.sd();
+        if !(m.mean.is_finite() && sd.is_finite()) {
+            return Err(Error::input(format!(
+                "the outcome {text} is too large to compute with; rescale it, as in I({text}/1e6)"
+            )));
+        }
+        let Moments { rows, weight, mean, min, max, .. } = m;
+        Ok(Response { text, kind, expr, mean, sd, min, max, rows, weight })
+    }
+}
+
+/// The design's columns, given what the terms' variables are.
+pub(super) fn columns(terms: &Terms, variables: &[Variable]) -> Result<Vec<RecipeColumn>> {
+    let mut columns = Vec::new();
+    if terms.intercept {
+        columns.push(RecipeColumn {
+            name: INTERCEPT.to_string(),
+            term: INTERCEPT.to_string(),
+            parts: Vec::new(),
+        });
+    }
+    // Without an intercept the first factor of the first term that has one takes its place.
+    let is_factor = |v: &usize| matches!(variables[*v], Variable::Factor { .. });
+    let stand_in = (0..terms.terms.len())
+        .filter(|_| !terms.intercept)
+        .find_map(|t| Some((t, terms.terms[t].variables.iter().copied().find(is_factor)?)));
+    for (t, term) in terms.terms.iter().enumerate() {
+        let choices: Vec<Vec<(String, Part)>> = term
+            .variables
+            .iter()
+            .map(|&v| {
+                let full = stand_in == Some((t, v)) || terms.full_dummies(t, v);
+                choices(&terms.variables[v].to_string(), v, &variables[v], full)
+            })
+            .collect();
+        let count = choices.iter().try_fold(1usize, |n, c| n.checked_mul(c.len()));
+        let total = count.and_then(|n| n.checked_add(columns.len()));
+        let Some(count) = count.filter(|_| total.is_some_and(|n| n <= MAX_COLUMNS)) else {
+            return Err(Error::input(format!(
+                "the design would have more than {MAX_COLUMNS} columns (at the term {}); use factors with fewer levels or fewer interactions",
+                term.label
+            )));
+        };
+        for number in 0..count {
+            // The first variable varies fastest.
+            let mut rest = number;
+            let (mut names, mut parts) = (Vec::new(), Vec::new());
+            for choices in &choices {
+                let (name, part) = &choices[rest % choices.len()];
+                rest /= choices.len();
+                names.push(name.as_str());
+                parts.push(*part);
+            }
+            columns.push(RecipeColumn { name: names.join(":"), term: term.label.clone(), parts });
+        }
+    }
+    Ok(columns)
+}
+
+/// The columns that a variable contributes to a term, and their names.
+fn choices(label: &str, number: usize, variable: &Variable, full: bool) -> Vec<(String, Part)> {
+    let part = |column: usize| Part { variable: number as u32, column: column as u32 };
+    match variable {
+        Variable::Number(_) => vec![(label.to_string(), part(0))],
+        Variable::Factor { levels, .. } => {
+            let first = usize::from(!full);
+            let named = |(i, level): (usize, &String)| (format!("{label}{level}"), part(i));
+            levels.iter().enumerate().skip(first).map(named).collect()
+        }
+        // R numbers polynomials only where there are several.
+        Variable::Poly { basis, .. } if basis.degree() == 1 => vec![(label.to_string(), part(0))],
+        Variable::Poly { basis, .. } => {
+            (0..basis.degree()).map(|i| (format!("{label}{}", i + 1), part(i))).collect()
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! How shards agree on a design: levels, scales and polynomials over all of them.
+
+use super::describe::Request;
+use super::eval::truth_name;
+use super::expr::{Expr, Function};
+use super::facts::{ColumnFact, Fact, GramFact, Levels, MAX_LEVELS, Moments};
+use super::poly::Basis;
+use super::recipe::{Recipe, Response, ResponseKind, Variable, columns};
+use super::terms::Terms;
+use crate::{Error, Result};
+use std::collections::HashMap;
+
+/// Poses the requests to every shard and returns one list of facts per shard, in the shards'
+/// order.
+pub type Ask<'a> = dyn FnMut(&[Request]) -> Result<Vec<Vec<Fact>>> + 'a;
+
+/// Agrees on the recipes of several formulas over all shards. All formulas share the rounds of
+/// questions, and there are no more rounds than the deepest nesting of `scale()` and `poly()`
+/// needs: one for plain columns.
+pub fn agree(terms: &[Terms], weights: Option<&str>, ask: &mut Ask<'_>) -> Result<Vec<Recipe>> {
+    let mut agreement = Agreement::default();
+    loop {
+        // Every round tries anew with the facts known by then, and notes what is missing.
+        let mut recipes = Vec::with_capacity(terms.len());
+        for terms in terms {
+            recipes.push(agreement.recipe(terms, weights)?);
+        }
+        if agreement.wanted.is_empty() {
+            let finished: Option<Vec<Recipe>> = recipes.into_iter().collect();
+            return Ok(finished.expect("a recipe that is not finished wants facts"));
+        }
+        let requests = std::mem::take(&mut agreement.wanted);
+        let answers = ask(&requests)?;
+        agreement.learn(&requests, answers)?;
+    }
+}
+
+/// What the shards have agreed on so far. In all methods `None` means: not known yet, asked for.
+#[derive(Default)]
+struct Agreement {
+    /// The facts, by the request as text; none yet if it has only been asked for.
+    facts: HashMap<String, Option<Fact>>,
+    wanted: Vec<Request>,
+}
+
+/// What a column is over all shards.
+enum Kind {
+    Number(Moments),
+    Factor(Levels),
+    Logical(Levels),
+}
+
+fn true_or_false() -> Vec<String> {
+    [false, true].map(|v| truth_name(v).to_string()).into()
+}
+
+impl Agreement {
+    fn learn(&mut self, requests: &[Request], answers: Vec<Vec<Fact>>) -> Result<()> {
+        if answers.is_empty() {
+            return Err(Error::input("there are no shards to ask"));
+        }
+        let mut merged: Vec<Option<Fact>> = vec![None; requests.len()];
+        for facts in answers {
+            if facts.len() != requests.len() {
+                return Err(Error::input(format!(
+                    "a shard gave {} answers to {} questions; do all shards run the same version?",
+                    facts.len(),
+                    requests.len()
+                )));
+            }
+            for (known, fact) in merged.iter_mut().zip(facts) {
+                *known = Some(match known.take() {
+                    Some(known) => known.merge(fact)?,
+                    None => fact,
+                });
+            }
+        }
+        for (request, fact) in requests.iter().zip(merged) {
+            self.facts.insert(format!("{request:?}"), fact);
+        }
+        Ok(())
+    }
+
+    fn fact(&mut self, request: Request) -> Option<Fact> {
+        let key = format!("{request:?}");
+        match self.facts.get(&key) {
+            Some(known) => known.clone(),
+            None => {
+                self.facts.insert(key, None);
+                self.wanted.push(request);
+                None
+            }
+        }
+    }
+
+    fn moments(&mut self, expr: &Expr) -> Result<Option<Moments>> {
+        match self.fact(Request::Moments(expr.clone())) {
+            Some(Fact::Moments(moments)) => Ok(Some(moments)),
+            other => not_that(other),
+        }
+    }
+
+    fn levels(&mut self, expr: &Expr) -> Result<Option<Levels>> {
+        match self.fact(Request::Levels(expr.clone())) {
+            Some(Fact::Levels(levels)) => Ok(Some(levels)),
+            other => not_that(other),
+        }
+    }
+
+    /// What a column is: numbers if all of its values are, true or false likewise, else a factor;
+    /// but numbers with a few words among them are a mistake.
+    fn column(&mut self, name: &str) -> Result<Option<Kind>> {
+        let fact = match self.fact(Request::Column(name.to_string())) {
+            Some(Fact::Column(fact)) => fact,
+            other => return not_that(other),
+        };
+        let ColumnFact { numbers, unlisted, words, logical, levels, first_word } = fact;
+        if words == 0 {
+            return Ok(Some(Kind::Number(numbers)));
+        }
+        if logical == words && numbers.rows == 0 {
+            return Ok(Some(Kind::Logical(levels)));
+        }
+        if let Some(word) = first_word.filter(|_| numbers.rows > words) {
+            return Err(Error::input(format!(
+                "{}: the value is \"{}\", but the column holds numbers in {} of {} rows; mend the value, or write factor({name}) in the formula if these are labels",
+                word.place,
+                word.value,
+                numbers.rows,
+                numbers.rows + words
+            )));
+        }
+        if unlisted > 0 {
+            // Some shard read the column as numbers: it has to spell them out as levels.
+            return Ok(self.levels(&Expr::Column(name.to_string()))?.map(Kind::Factor));
+        }
+        Ok(Some(Kind::Factor(levels)))
+    }
+
+    /// The expression with every `scale()` inside it settled.
+    fn settle(&mut self, expr: &Expr) -> Result<Option<Expr>> {
+        Ok(match expr {
+            Expr::Number(_) | Expr::Text(_) | Expr::Logical(_) | Expr::Column(_) => {
+                Some(expr.clone())
+            }
+            Expr::Scaled { .. } | Expr::Poly(..) => Some(expr.clone()),
+            Expr::Paren(inner) => self.settle(inner)?.map(|e| Expr::Paren(Box::new(e))),
+            Expr::Unary(op, inner) => self.settle(inner)?.map(|e| Expr::Unary(*op, Box::new(e))),
+            Expr::Binary(op, left, right) => {
+                // Both sides are tried, so that both ask in the same round.
+                let (left, right) = (self.settle(left)?, self.settle(right)?);
+                left.zip(right).map(|(l, r)| Expr::Binary(*op, Box::new(l), Box::new(r)))
+            }
+            Expr::Call(Function::Scale, inner) => {
+                let Some(inner) = self.settle(inner)? else { return Ok(None) };
+                let Some(moments) = self.moments(&inner)? else { return Ok(None) };
+                let (mean, sd) = (moments.mean, moments.sd());
+                if moments.rows > 0 && moments.min == moments.max {
+                    return Err(Error::input(format!(
+                        "{expr} is not possible: {inner} is the same ({}) in all rows; leave it out",
+                        super::number::r_number(moments.min)
+                    )));
+                }
+                // Without rows the outcome says so; here nothing must divide by 0.
+                let sd = if moments.rows == 0 { 1.0 } else { sd };
+                if !(mean.is_finite() && sd.is_finite() && sd > 0.0) {
+                    return Err(Error::input(format!(
+                        "{expr} is not possible: the values of {inner} are too large or too small to compute with; write {inner} in other units"
+                    )));
+                }
+                Some(Expr::Scaled { expr: Box::new(inner), mean, sd })
+            }
+            Expr::Call(function, inner) => {
+                self.settle(inner)?.map(|e| Expr::Call(*function, Box::new(e)))
+            }
+        })
+    }
+
+    fn variable(&mut self, expr: &Expr) -> Result<Option<Variable>> {
+        match expr {
+            Expr::Call(Function::Factor, inner) => {
+                let Some(inner) = self.settle(inner)? else { return Ok(None) };
+                let Some(levels) = self.levels(&inner)? else { return Ok(None) };
+                factor(expr, inner, levels).map(Some)
+            }
+            Expr::Poly(inner, degree) => {
+                let Some(inner) = self.settle(inner)? else { return Ok(None) };
+                self.polynomials(expr, inner, *degree)
+            }
+            _ => match expr.bare() {
+                Expr::Column(name) => Ok(match self.column(name)? {
+                    None => None,
+                    Some(Kind::Number(_)) => Some(Variable::Number(expr.clone())),
+                    Some(Kind::Logical(_)) => {
+                        Some(Variable::Factor { expr: expr.clone(), levels: true_or_false() })
+                    }
+                    Some(Kind::Factor(levels)) => Some(factor(expr, expr.clone(), levels)?),
+                }),
+                _ if expr.is_logical() => Ok(self
+                    .settle(expr)?
+                    .map(|expr| Variable::Factor { expr, levels: true_or_false() })),
+                _ => Ok(self.settle(expr)?.map(Variable::Number)),
+            },
+        }
+    }
+
+    fn polynomials(&mut self, whole: &Expr, expr: Expr, degree: u32) -> Result<Option<Variable>> {
+        let Some(moments) = self.moments(&expr)? else { return Ok(None) };
+        let (min, max) = (moments.min, moments.max);
+        let too_few = |distinct: usize| {
+            Err(Error::input(format!(
+                "{whole} needs more than {degree} distinct values, but {expr} has {distinct}; take a lower degree, or factor({expr})"
+            )))
+        };
+        if min == max {
+            return too_few(usize::from(moments.rows > 0));
+        }
+        let request = Request::Gram { expr: expr.clone(), degree, min, max };
+        let GramFact { sums, distinct, enough } = match self.fact(request) {
+            Some(Fact::Gram(fact)) => fact,
+            other => return not_that(other),
+        };
+        if !enough {
+            return too_few(distinct.len());
+        }
+        match Basis::new(&sums, min, max) {
+            Some(basis) => Ok(Some(Variable::Poly { expr, basis })),
+            None => Err(Error::input(format!(
+                "{whole} cannot be computed accurately: the values of {expr} lie too unevenly for this degree; take a lower one, or poly(log({expr}), {degree})"
+            ))),
+        }
+    }
+
+    fn response(&mut self, expr: &Expr) -> Result<Option<Response>> {
+        let text = expr.to_string();
+        let classes = |inner: Expr, levels: Levels| classes(&text, inner, levels).map(Some);
+        if let Expr::Call(Function::Factor, inner) = expr {
+            let Some(inner) = self.settle(inner)? else { return Ok(None) };
+            return match self.levels(&inner)? {
+                Some(levels) => classes(inner, levels),
+                None => Ok(None),
+            };
+        }
+        if let Expr::Column(name) = expr.bare() {
+            return match self.column(name)? {
+                None => Ok(None),
+                Some(Kind::Number(moments)) => {
+                    let number = ResponseKind::Number;
+                    Response::new(text, number, expr.clone(), moments).map(Some)
+                }
+                Some(Kind::Factor(levels)) => classes(expr.clone(), levels),
+                Some(Kind::Logical(levels)) => {
+                    let moments = two_valued(&levels, Some(truth_name(true)));
+                    let kind = ResponseKind::Classes { levels: true_or_false() };
+                    Response::new(text, kind, expr.clone(), moments).map(Some)
+                }
+            };
+        }
+        let Some(settled) = self.settle(expr)? else { return Ok(None) };
+        let Some(moments) = self.moments(&settled)? else { return Ok(None) };
+        let kind = if expr.is_logical() {
+            ResponseKind::Classes { levels: true_or_false() }
+        } else {
+            ResponseKind::Number
+        };
+        Response::new(text, kind, settled, moments).map(Some)
+    }
+
+    fn recipe(&mut self, terms: &Terms, weights: Option<&str>) -> Result<Option<Recipe>> {
+        // Everything is tried before anything is given up, so that all ask in the same round.
+        let response = self.response(&terms.response)?;
+        let mut variables = Vec::with_capacity(terms.variables.len());
+        for expr in &terms.variables {
+            variables.push(self.variable(expr)?);
+        }
+        let mut offsets = Vec::with_capacity(terms.offsets.len());
+        for expr in &terms.offsets {
+            offsets.push(self.settle(expr)?);
+        }
+        let variables: Option<Vec<Variable>> = variables.into_iter().collect();
+        let offsets: Option<Vec<Expr>> = offsets.into_iter().collect();
+        let (Some(response), Some(variables), Some(offsets)) = (response, variables, offsets)
+        else {
+            return Ok(None);
+        };
+        let columns = columns(terms, &variables)?;
+        let weights = weights.map(str::to_string);
+        Ok(Some(Recipe { response, variables, columns, offsets, weights }))
+    }
+}
+
+/// Not answered yet, or answered with something else than was asked.
+fn not_that<T>(fact: Option<Fact>) -> Result<Option<T>> {
+    match fact {
+        None => Ok(None),
+        Some(_) => Err(Error::input(
+            "a shard answered another question than was asked; do all shards run the same version?",
+        )),
+    }
+}
+
+fn refuse_too_many(text: &str, levels: &Levels) -> Result<()> {
+    if levels.too_many {
+        return Err(Error::input(format!(
+            "{text} has more than {MAX_LEVELS} distinct values, too many for a factor; leave it out, or group the values"
+        )));
+    }
+    Ok(())
+}
+
+fn factor(whole: &Expr, expr: Expr, levels: Levels) -> Result<Variable> {
+    refuse_too_many(&whole.to_string(), &levels)?;
+    match levels.list.as_slice() {
+        [] => Err(Error::input(format!("{whole} has no values: all shards are empty"))),
+        [only] => Err(Error::input(format!(
+            "{whole} is \"{}\" in all rows, but a factor needs two levels or more; leave it out of the formula",
+            only.name
+        ))),
+        _ => Ok(Variable::Factor { expr, levels: levels.names() }),
+    }
+}
+
+/// The moments of 1 for the level of this name, if there is one, and 0 for the others.
+fn two_valued(levels: &Levels, success: Option<&str>) -> Moments {
+    let rows = levels.list.iter().map(|l| l.rows).sum();
+    let weight: f64 = levels.list.iter().map(|l| l.weight).sum();
+    let hit = levels.list.iter().find(|l| Some(l.name.as_str()) == success);
+    let hits = hit.map_or(0.0, |l| l.weight);
+    if rows == 0 {
+        return Moments::default();
+    }
+    let mean = hits / weight;
+    Moments {
+        rows,
+        weight,
+        mean,
+        m2: hits * (weight - hits) / weight,
+        min: f64::from(hits == weight),
+        max: f64::from(hits > 0.0),
+    }
+}
+
+fn classes(text: &str, expr: Expr, levels: Levels) -> Result<Response> {
+    refuse_too_many(text, &levels)?;
+    let names = levels.names();
+    if names.len() > 2 {
+        let mut shown: Vec<String> = names.iter().take(10).map(|n| format!("\"{n}\"")).collect();
+        if names.len() > 10 {
+            shown.push("…".to_string());
+        }
+        return Err(Error::input(format!(
+            "the outcome {text} has {} classes ({}), but only two can be modelled; write which one counts as success, as in I({text} == {})",
+            names.len(),
+            shown.join(", "),
+            shown[0]
+        )));
+    }
+    let moments = two_valued(&levels, names.get(1).map(String::as_str));
+    Response::new(text.to_string(), ResponseKind::Classes { levels: names }, expr, moments)
+}

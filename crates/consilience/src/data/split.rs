@@ -1,0 +1,236 @@
+//! Dealing rows out to shards.
+
+use super::kmeans::cluster;
+use super::{Column, Table};
+use crate::math::{Stream, stream};
+use crate::study::{Split, SplitBy};
+use crate::{Error, Result};
+use rand::seq::SliceRandom;
+use sha2::{Digest, Sha256};
+
+/// Which shard every row belongs to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Partition {
+    /// The shard's number per row.
+    pub assignment: Vec<u32>,
+    /// The number of shards; each has at least one row.
+    pub shards: usize,
+    /// A name of this partition: two runs with the same one split the same rows the same way.
+    pub hash: String,
+}
+
+/// What a stratified split looks at.
+#[derive(Debug, Clone, Default)]
+pub struct Strata<'a> {
+    /// The outcome per row.
+    pub outcome: &'a [f64],
+    /// Columns of predictors.
+    pub predictors: Vec<&'a [f64]>,
+}
+
+/// Splits a table. `strata` is only looked at by the split methods that need it.
+pub fn split(table: &Table, spec: &Split, strata: &Strata) -> Result<Partition> {
+    let rows = table.rows();
+    let mut rng = stream(spec.seed, 0, 0, "split");
+    let (assignment, shards) = match &spec.by {
+        SplitBy::File => by_file(table)?,
+        SplitBy::Column(name) => by_value(table.column(name)?),
+        by => {
+            let shards = spec.shards.unwrap_or(1);
+            if shards > rows {
+                return Err(Error::input(format!(
+                    "{shards} shards are more than the {rows} rows; ask for fewer"
+                )));
+            }
+            let labels = match by {
+                SplitBy::Outcome => outcome_strata(strata.outcome),
+                SplitBy::Cluster => {
+                    let clusters = cluster(&strata.predictors, rows, spec.clusters, &mut rng);
+                    let classes = outcome_strata(strata.outcome);
+                    clusters.iter().zip(classes).map(|(k, class)| k * 16 + class).collect()
+                }
+                _ => vec![0; rows],
+            };
+            (deal(&labels, shards, &mut rng), shards)
+        }
+    };
+    if let Some(wanted) = spec.shards.filter(|wanted| *wanted != shards) {
+        return Err(Error::input(format!(
+            "by = \"{}\" makes {shards} shards of these data, and the study asks for {wanted}; leave `shards` out or say {shards}",
+            spec.by
+        )));
+    }
+    let hash = hash(&assignment, shards);
+    Ok(Partition { assignment, shards, hash })
+}
+
+impl Partition {
+    /// The rows of each shard, in the table's order.
+    pub fn rows(&self) -> Vec<Vec<usize>> {
+        let mut rows = vec![Vec::new(); self.shards];
+        for (row, &shard) in self.assignment.iter().enumerate() {
+            rows[shard as usize].push(row);
+        }
+        rows
+    }
+}
+
+/// Deals rows out like cards, stratum after stratum, each shuffled: shards are of near-equal size,
+/// and so is their part of every stratum.
+fn deal(labels: &[u32], shards: usize, rng: &mut Stream) -> Vec<u32> {
+    let mut order: Vec<usize> = (0..labels.len()).collect();
+    order.shuffle(rng);
+    order.sort_by_key(|&row| labels[row]);
+    let mut assignment = vec![0; labels.len()];
+    for (place, row) in order.into_iter().enumerate() {
+        assignment[row] = (place % shards) as u32;
+    }
+    assignment
+}
+
+/// The outcome's value where there are few of them, its decile otherwise.
+fn outcome_strata(outcome: &[f64]) -> Vec<u32> {
+    let mut sorted = outcome.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let mut cuts: Vec<f64> = sorted.clone();
+    cuts.dedup();
+    if cuts.len() > 10 {
+        cuts = (0..10).map(|k| sorted[k * sorted.len() / 10]).collect();
+        cuts.dedup();
+    }
+    outcome.iter().map(|y| cuts.partition_point(|cut| cut <= y) as u32).collect()
+}
+
+fn by_file(table: &Table) -> Result<(Vec<u32>, usize)> {
+    let origin = table.origin();
+    let assignment: Vec<u32> = origin.rows.iter().map(|(file, _)| *file).collect();
+    for (k, (file, _)) in origin.files.iter().enumerate() {
+        if !assignment.contains(&(k as u32)) {
+            return Err(Error::input(
+                "by = \"file\": no row of this file is left; leave the file out",
+            )
+            .in_file(file));
+        }
+    }
+    Ok((assignment, origin.files.len()))
+}
+
+/// A shard per value: numbers in their order, text in the order of its bytes.
+fn by_value(column: &Column) -> (Vec<u32>, usize) {
+    fn rank<K: Ord + Clone>(keys: Vec<K>) -> (Vec<u32>, usize) {
+        let mut distinct = keys.clone();
+        distinct.sort();
+        distinct.dedup();
+        let place = |key: &K| distinct.binary_search(key).expect("it is among them") as u32;
+        (keys.iter().map(place).collect(), distinct.len())
+    }
+    match column {
+        Column::Text { codes, levels } => {
+            rank(codes.iter().map(|&c| levels[c as usize].as_str()).collect())
+        }
+        Column::Logical(codes) => rank(codes.clone()),
+        // Finite doubles sort like these integers once negative ones are turned round.
+        Column::Number(values) => rank(
+            values
+                .iter()
+                .map(|&v| {
+                    let bits = (v + 0.0).to_bits() as i64;
+                    bits ^ (((bits >> 63) as u64) >> 1) as i64
+                })
+                .collect(),
+        ),
+    }
+}
+
+fn hash(assignment: &[u32], shards: usize) -> String {
+    let mut hasher = Sha256::new();
+    hasher.update((shards as u64).to_le_bytes());
+    for shard in assignment {
+        hasher.update(shard.to_le_bytes());
+    }
+    hasher.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Origin;
+    use std::sync::Arc;
+
+    fn table(columns: Vec<(&str, Column)>, files: u32) -> Table {
+        let rows = columns[0].1.len() as u32;
+        let origin = Origin {
+            files: Arc::new((0..files).map(|k| (format!("{k}.csv").into(), true)).collect()),
+            rows: (0..rows).map(|r| (r % files, r + 2)).collect(),
+        };
+        Table::new(columns.into_iter().map(|(n, c)| (n.to_string(), c)).collect(), origin)
+    }
+
+    fn spec(by: SplitBy, shards: Option<usize>) -> Split {
+        Split { by, shards, ..Split::default() }
+    }
+
+    fn sizes(partition: &Partition) -> Vec<usize> {
+        partition.rows().iter().map(Vec::len).collect()
+    }
+
+    #[test]
+    fn random_shards_are_of_near_equal_size_and_follow_the_seed() {
+        let data = table(vec![("x", Column::Number((0..103).map(f64::from).collect()))], 1);
+        let first = split(&data, &spec(SplitBy::Random, Some(10)), &Strata::default()).unwrap();
+        assert!(sizes(&first).iter().all(|&n| n == 10 || n == 11));
+        let again = split(&data, &spec(SplitBy::Random, Some(10)), &Strata::default()).unwrap();
+        assert_eq!(first, again);
+        let other = Split { seed: 2, ..spec(SplitBy::Random, Some(10)) };
+        let other = split(&data, &other, &Strata::default()).unwrap();
+        assert_ne!(first.hash, other.hash);
+    }
+
+    #[test]
+    fn strata_are_spread_evenly() {
+        let y: Vec<f64> = (0..1000).map(|i| f64::from(i % 10 == 0)).collect();
+        let data = table(vec![("y", Column::Number(y.clone()))], 1);
+        let strata = Strata { outcome: &y, predictors: vec![&y] };
+        for by in [SplitBy::Outcome, SplitBy::Cluster] {
+            let partition = split(&data, &spec(by, Some(20)), &strata).unwrap();
+            assert!(sizes(&partition).iter().all(|&n| n == 50));
+            for rows in partition.rows() {
+                assert_eq!(rows.iter().filter(|&&r| y[r] == 1.0).count(), 5);
+            }
+        }
+    }
+
+    #[test]
+    fn a_numeric_outcome_is_spread_by_deciles() {
+        let y: Vec<f64> = (0..1000).map(|i| f64::from(i).sqrt()).collect();
+        let strata = outcome_strata(&y);
+        for stratum in 1..=10 {
+            assert_eq!(strata.iter().filter(|&&s| s == stratum).count(), 100);
+        }
+    }
+
+    #[test]
+    fn files_and_values_fix_the_shards() {
+        let text = Column::Text {
+            codes: vec![1, 0, 2, 1, 0, 0],
+            levels: Arc::new(vec!["b".into(), "a".into(), "c".into()]),
+        };
+        let number = Column::Number(vec![3.0, -1.0, 0.0, -2.0, 3.0, -0.0]);
+        let data = table(vec![("t", text), ("v", number)], 2);
+        let of = |by| split(&data, &spec(by, None), &Strata::default()).unwrap().assignment;
+        assert_eq!(of(SplitBy::File), [0, 1, 0, 1, 0, 1]);
+        assert_eq!(of(SplitBy::Column("t".into())), [0, 1, 2, 0, 1, 1]);
+        assert_eq!(of(SplitBy::Column("v".into())), [3, 1, 2, 0, 3, 2]);
+        let wrong = split(&data, &spec(SplitBy::File, Some(5)), &Strata::default());
+        assert!(wrong.unwrap_err().to_string().contains("makes 2 shards"));
+    }
+
+    #[test]
+    fn more_shards_than_rows_is_an_error() {
+        let data = table(vec![("x", Column::Number(vec![1.0, 2.0]))], 1);
+        let error = split(&data, &spec(SplitBy::Random, Some(3)), &Strata::default()).unwrap_err();
+        assert!(
+            error.is_input() && error.to_string().contains("3 shards are more than the 2 rows")
+        );
+    }
+}

@@ -1,0 +1,51 @@
+//! All shards in this process, on a pool of threads.
+
+use super::Engine;
+use crate::question::{Answer, Question};
+use crate::shard::Shard;
+use crate::{Error, Result};
+use rayon::prelude::*;
+
+/// Shards in memory.
+#[derive(Debug)]
+pub struct Threads {
+    shards: Vec<Shard>,
+    pool: rayon::ThreadPool,
+}
+
+impl Threads {
+    /// These shards on this many threads.
+    pub fn new(shards: Vec<Shard>, threads: usize) -> Result<Threads> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build();
+        let pool =
+            pool.map_err(|e| Error::numeric(format!("cannot start {threads} threads: {e}")))?;
+        Ok(Threads { shards, pool })
+    }
+}
+
+impl Engine for Threads {
+    fn shards(&self) -> usize {
+        self.shards.len()
+    }
+
+    fn ask(
+        &self,
+        questions: &[Question],
+        answered: &(dyn Fn() + Sync),
+    ) -> Result<Vec<Vec<Answer>>> {
+        let tasks: Vec<(&Question, &Shard)> =
+            questions.iter().flat_map(|q| self.shards.iter().map(move |s| (q, s))).collect();
+        let answers: Vec<Result<Answer>> = self.pool.install(|| {
+            tasks
+                .into_par_iter()
+                .map(|(question, shard)| {
+                    let answer = shard.answer(question);
+                    answered();
+                    answer
+                })
+                .collect()
+        });
+        let mut answers = answers.into_iter();
+        questions.iter().map(|_| answers.by_ref().take(self.shards.len()).collect()).collect()
+    }
+}

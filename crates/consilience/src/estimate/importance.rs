@@ -1,0 +1,228 @@
+//! Importance sampling: the evidence as a mean of weights, in two stages.
+//!
+//! The first stage draws around the mode with the curvature there; the second at the weighted
+//! moments that the first one found, which is where a skewed posterior really is.
+
+use super::pareto::tail_shape;
+use super::{Estimate, Mode};
+use crate::math::proposal::Draws;
+use crate::math::{Cholesky, Matrix, Proposal, Stream, dot};
+use crate::target::Target;
+use crate::{Error, Level, Result, Warning};
+use libm::{exp, log};
+use serde::{Deserialize, Serialize};
+
+/// The share and the degrees of freedom of the t in the proposals.
+pub const T_SHARE: f64 = 0.1;
+/// See [`T_SHARE`].
+pub const T_DF: f64 = 5.0;
+
+/// The fewest effective draws that an error bar may rest on.
+const LEAST_ESS: f64 = 100.0;
+/// The largest tail shape of weights whose mean has a usable error bar.
+const MOST_K_HAT: f64 = 0.7;
+
+/// Draws with their importance weights.
+#[derive(Debug, Clone)]
+pub struct Weighted {
+    /// One draw per row.
+    pub thetas: Matrix,
+    /// log f(θ) − log g(θ) per draw.
+    pub log_weights: Vec<f64>,
+}
+
+/// What a set of weighted draws says.
+#[derive(Debug, Clone)]
+pub struct Importance {
+    /// log mean weight, with its standard error by the delta method.
+    pub log_z: Estimate,
+    /// Kish's effective number of draws, (Σw)²/Σw².
+    pub ess: f64,
+    /// The Pareto tail shape of the weights; `None` where there is no tail to speak of.
+    pub k_hat: Option<f64>,
+    /// Posterior mean.
+    pub mean: Vec<f64>,
+    /// Posterior covariance.
+    pub covariance: Matrix,
+}
+
+impl Weighted {
+    /// Weights draws by the log density of their target. Fails where it is nowhere positive.
+    pub fn new(draws: Draws, log_target: &[f64]) -> Result<Weighted> {
+        let log_weights: Vec<f64> =
+            log_target.iter().zip(&draws.log_density).map(|(f, g)| f - g).collect();
+        if log_weights.iter().any(|w| w.is_nan() || *w == f64::INFINITY) {
+            return Err(Error::numeric("an importance weight is not a number"));
+        }
+        if log_weights.iter().all(|w| *w == f64::NEG_INFINITY) {
+            return Err(Error::numeric("every importance draw has density 0"));
+        }
+        Ok(Weighted { thetas: draws.thetas, log_weights })
+    }
+
+    /// These draws and some more from the same proposal.
+    pub fn extend(&mut self, more: Weighted) {
+        let cols = self.thetas.cols();
+        let rows = self.thetas.rows() + more.thetas.rows();
+        let data = [self.thetas.data(), more.thetas.data()].concat();
+        self.thetas = Matrix::from_rows(rows, cols, data);
+        self.log_weights.extend(more.log_weights);
+    }
+
+    /// The number of draws.
+    pub fn len(&self) -> usize {
+        self.log_weights.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.log_weights.is_empty()
+    }
+
+    /// Weights of a range of draws on a common scale: e^(log w − `top`).
+    fn weights(&self, range: std::ops::Range<usize>, top: f64) -> Vec<f64> {
+        self.log_weights[range].iter().map(|&w| exp(w - top)).collect()
+    }
+
+    fn top(&self) -> f64 {
+        self.log_weights.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    /// Evidence, error, moments and diagnostics.
+    pub fn summarise(&self) -> Importance {
+        let (n, top) = (self.len() as f64, self.top());
+        let weights = self.weights(0..self.len(), top);
+        let sum: f64 = weights.iter().sum();
+        let squares = dot(&weights, &weights);
+        let mean_weight = sum / n;
+        let variance = (squares / n - mean_weight * mean_weight).max(0.0) * n / (n - 1.0).max(1.0);
+        let (mean, covariance) = self.moments(0..self.len(), top);
+        Importance {
+            log_z: Estimate::new(top + log(mean_weight), (variance / n).sqrt() / mean_weight),
+            ess: sum * sum / squares,
+            k_hat: tail_shape(&self.log_weights).filter(|k| k.is_finite()),
+            mean,
+            covariance,
+        }
+    }
+
+    /// Weighted mean and covariance of a range of draws.
+    fn moments(&self, range: std::ops::Range<usize>, top: f64) -> (Vec<f64>, Matrix) {
+        let d = self.thetas.cols();
+        let weights = self.weights(range.clone(), top);
+        let sum: f64 = weights.iter().sum();
+        let mut mean = vec![0.0; d];
+        for (k, w) in range.clone().zip(&weights) {
+            for (m, t) in mean.iter_mut().zip(self.thetas.row(k)) {
+                *m += w / sum * t;
+            }
+        }
+        let mut covariance = Matrix::zeros(d, d);
+        let mut offset = vec![0.0; d];
+        for (k, w) in range.zip(&weights) {
+            for ((o, t), m) in offset.iter_mut().zip(self.thetas.row(k)).zip(&mean) {
+                *o = t - m;
+            }
+            covariance.add_outer(w / sum, &offset);
+        }
+        // The mean was fitted to the same draws: n/(n − 1) for weighted ones.
+        let squares = dot(&weights, &weights);
+        let rest = 1.0 - squares / (sum * sum);
+        if rest > 0.0 {
+            covariance.scale(1.0 / rest);
+        }
+        (mean, covariance)
+    }
+
+    /// log mean weight and moments of each of `count` runs of consecutive draws.
+    pub fn batches(&self, count: usize) -> Vec<Batch> {
+        let (n, top) = (self.len(), self.top());
+        let runs = (0..count).map(|b| b * n / count..(b + 1) * n / count);
+        runs.map(|range| {
+            let sum: f64 = self.weights(range.clone(), top).iter().sum();
+            let log_z = top + log(sum / range.len() as f64);
+            let (mean, covariance) = self.moments(range, top);
+            Batch { log_z, mean, covariance }
+        })
+        .collect()
+    }
+}
+
+/// One run of consecutive draws.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Batch {
+    /// log of its mean weight.
+    pub log_z: f64,
+    /// Its weighted mean.
+    pub mean: Vec<f64>,
+    /// Its weighted covariance.
+    pub covariance: Matrix,
+}
+
+impl Importance {
+    /// Whether the weights are good enough for the error bar to mean anything.
+    pub fn is_reliable(&self) -> bool {
+        self.ess >= LEAST_ESS && self.k_hat.is_none_or(|k| k <= MOST_K_HAT)
+    }
+
+    /// `unreliable` warnings for weights that are not.
+    pub fn warnings(&self, advice: &str) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        if let Some(k) = self.k_hat.filter(|k| *k > MOST_K_HAT) {
+            let message = format!(
+                "a few importance weights dominate: Pareto k̂ = {k:.2} is over {MOST_K_HAT}"
+            );
+            warnings.push(Warning::new(Level::Unreliable, "pareto-k", message, advice).value(k));
+        }
+        if self.ess < LEAST_ESS {
+            let message =
+                format!("only {:.0} effective importance draws (at least {LEAST_ESS})", self.ess);
+            warnings
+                .push(Warning::new(Level::Unreliable, "low-ess", message, advice).value(self.ess));
+        }
+        warnings
+    }
+}
+
+/// Draws from a proposal and weights them by a target that is at hand.
+pub fn weigh(
+    target: &dyn Target,
+    proposal: &Proposal,
+    count: usize,
+    rng: &mut Stream,
+) -> Result<Weighted> {
+    let draws = proposal.draw(count, rng);
+    let mut log_target = vec![0.0; count];
+    target.log_densities(&draws.thetas, &mut log_target);
+    Weighted::new(draws, &log_target)
+}
+
+/// Two-stage importance sampling around a mode: a t first, then the defensive mixture at the
+/// weighted moments of the first stage.
+pub fn two_stage(
+    target: &dyn Target,
+    mode: &Mode,
+    draws: usize,
+    rng: &mut Stream,
+) -> Result<Weighted> {
+    let wide = Proposal::from_precision(mode.theta.clone(), &mode.factor, 1.0, T_DF);
+    let first = weigh(target, &wide, draws.div_ceil(2), rng)?;
+    let proposal = adapted(&first.summarise(), &mode.theta, &mode.factor.inverse())?;
+    weigh(target, &proposal, draws, rng)
+}
+
+/// The defensive mixture at the weighted moments of earlier draws. Moments of few effective draws
+/// are noisy in many dimensions, so they are drawn towards a centre and covariance known beforehand,
+/// which count for as many draws as there are dimensions (twice over).
+pub fn adapted(seen: &Importance, centre: &[f64], covariance: &Matrix) -> Result<Proposal> {
+    let trust = seen.ess / (seen.ess + 2.0 * centre.len() as f64);
+    let mix = |a: f64, b: f64| trust * a + (1.0 - trust) * b;
+    let mean: Vec<f64> = seen.mean.iter().zip(centre).map(|(a, b)| mix(*a, *b)).collect();
+    let mut spread = seen.covariance.clone();
+    spread.scale(trust);
+    spread.add_scaled(1.0 - trust, covariance);
+    let factor = Cholesky::new(&spread).ok_or_else(|| {
+        Error::numeric("the importance draws have no positive definite covariance")
+    })?;
+    Ok(Proposal::from_covariance(mean, &factor, T_SHARE, T_DF))
+}

@@ -1,0 +1,99 @@
+//! The built-in target: a shard's likelihood times its share of the prior.
+
+use super::{Likelihood, Prior};
+use crate::math::Matrix;
+use crate::target::{Expansion, Target};
+use rayon::prelude::*;
+use std::sync::Arc;
+
+/// log f_s(θ) = log p(y_s|θ) + w_s log p(θ).
+#[derive(Debug, Clone)]
+pub struct Subposterior {
+    likelihood: Arc<Likelihood>,
+    priors: Vec<Prior>,
+    share: f64,
+    smoothing: f64,
+    start: Vec<f64>,
+}
+
+/// Points that one task takes at a time: enough that rows in cache serve many of them.
+const POINTS: usize = 32;
+
+impl Subposterior {
+    /// The subposterior of a likelihood under these priors of its free parameters, which act with
+    /// power `share`. `smoothing` stretches the round stand-in of priors with a kink (see
+    /// [`Prior::expand`]).
+    pub fn new(
+        likelihood: Arc<Likelihood>,
+        priors: Vec<Prior>,
+        share: f64,
+        smoothing: f64,
+        start: Vec<f64>,
+    ) -> Subposterior {
+        assert_eq!(likelihood.dim(), priors.len(), "one prior per free parameter");
+        assert_eq!(start.len(), priors.len(), "a starting value per free parameter");
+        Subposterior { likelihood, priors, share, smoothing, start }
+    }
+
+    /// The likelihood alone.
+    pub fn likelihood(&self) -> &Likelihood {
+        &self.likelihood
+    }
+
+    fn log_prior(&self, theta: &[f64]) -> f64 {
+        self.share * self.priors.iter().zip(theta).map(|(p, &x)| p.log_density(x)).sum::<f64>()
+    }
+}
+
+impl Target for Subposterior {
+    fn dim(&self) -> usize {
+        self.priors.len()
+    }
+
+    fn log_density(&self, theta: &[f64]) -> f64 {
+        let mut value = [0.0];
+        self.likelihood.values(&[theta], &mut value);
+        or_nothing(value[0] + self.log_prior(theta))
+    }
+
+    fn log_density_gradient(&self, theta: &[f64], gradient: &mut [f64]) -> f64 {
+        let likelihood = self.likelihood.expand(theta, false);
+        gradient.copy_from_slice(&likelihood.gradient);
+        for ((g, prior), &x) in gradient.iter_mut().zip(&self.priors).zip(theta) {
+            *g += self.share * prior.slope(x);
+        }
+        or_nothing(likelihood.value + self.log_prior(theta))
+    }
+
+    fn expand(&self, theta: &[f64]) -> Expansion {
+        let mut out = self.likelihood.expand(theta, true);
+        for (j, (prior, &x)) in self.priors.iter().zip(theta).enumerate() {
+            let (value, slope, bend) = prior.expand(x, self.smoothing);
+            out.value += self.share * value;
+            out.gradient[j] += self.share * slope;
+            out.hessian[(j, j)] += self.share * bend;
+        }
+        out.value = or_nothing(out.value);
+        out
+    }
+
+    fn log_densities(&self, thetas: &Matrix, out: &mut [f64]) {
+        out.par_chunks_mut(POINTS).enumerate().for_each(|(chunk, out)| {
+            let first = chunk * POINTS;
+            let points: Vec<&[f64]> = (first..first + out.len()).map(|k| thetas.row(k)).collect();
+            self.likelihood.values(&points, out);
+            for (value, theta) in out.iter_mut().zip(points) {
+                *value = or_nothing(*value + self.log_prior(theta));
+            }
+        });
+    }
+
+    fn start(&self) -> Vec<f64> {
+        self.start.clone()
+    }
+}
+
+/// A sum that overflowed on its way (∞ − ∞) belongs to a point so far out that it has no density.
+fn or_nothing(value: f64) -> f64 {
+    if value.is_nan() { f64::NEG_INFINITY } else { value }
+}

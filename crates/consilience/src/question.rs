@@ -1,0 +1,223 @@
+//! What is asked of a shard, and what it answers: the only things that pass between the two.
+
+use crate::data::{Fact, Request};
+use crate::estimate::{Batch, Estimate};
+use crate::math::Matrix;
+use crate::model::Model;
+use crate::study::Local;
+use crate::target::Expansion;
+use crate::{Error, Result, Warning};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// A question, the same for every shard. It holds all that a shard needs beside its own rows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Question {
+    /// Facts about columns, from which all shards' common schema is made.
+    Describe {
+        /// What is wanted.
+        requests: Vec<Request>,
+        /// The column of row weights.
+        weights: Option<String>,
+    },
+    /// How a model's design looks on this shard.
+    Survey {
+        /// The model.
+        model: Arc<Model>,
+    },
+    /// The shard's own evidence and moments.
+    Fit {
+        /// The model.
+        model: Arc<Model>,
+        /// The shard's share of the prior.
+        share: Share,
+        /// By which method.
+        method: Local,
+        /// Monte Carlo draws.
+        draws: usize,
+        /// Seed of the draws.
+        seed: u64,
+    },
+    /// The log density at a point, to second order.
+    Expand {
+        /// The model.
+        model: Arc<Model>,
+        /// The shard's share of the prior.
+        share: Share,
+        /// The point.
+        theta: Vec<f64>,
+    },
+    /// The log density at many points.
+    Weigh {
+        /// The model.
+        model: Arc<Model>,
+        /// The shard's share of the prior.
+        share: Share,
+        /// One point per row.
+        thetas: Arc<Matrix>,
+    },
+}
+
+/// How the prior is shared out: a shard works out its own w_s.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub enum Share {
+    /// 1/S.
+    Equal {
+        /// S.
+        shards: usize,
+    },
+    /// n_s/n.
+    Rows {
+        /// n, observations over all shards.
+        total: f64,
+    },
+}
+
+impl Share {
+    /// w_s of a shard with this many observations.
+    pub fn of(self, observations: f64) -> f64 {
+        match self {
+            Share::Equal { shards } => 1.0 / shards as f64,
+            Share::Rows { total } => observations / total,
+        }
+    }
+}
+
+/// A shard's answer to the question of the same name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Answer {
+    /// To Describe: one fact per request.
+    Description(Vec<Fact>),
+    /// To Survey.
+    Survey(Survey),
+    /// To Fit.
+    Summary(Box<Summary>),
+    /// To Expand.
+    Expansion(Expansion),
+    /// To Weigh: log f_s at each point.
+    Weights(Vec<f64>),
+}
+
+/// How a model's design looks on one shard.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Survey {
+    /// Observations: rows, each counted with its weight.
+    pub observations: f64,
+    /// Per free coefficient, the observations in which its column is not 0.
+    pub nonzero: Vec<f64>,
+    /// X'X over the free coefficients.
+    pub gram: Matrix,
+}
+
+/// What a fit on one shard returns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// How it was computed.
+    pub method: String,
+    /// log Z_s.
+    pub log_z: Estimate,
+    /// Subposterior mean.
+    pub mean: Vec<f64>,
+    /// Subposterior covariance.
+    pub covariance: Matrix,
+    /// Subposterior mode.
+    pub mode: Vec<f64>,
+    /// −∇² log f_s at the mode.
+    pub precision: Matrix,
+    /// Effective draws behind the moments; `None`: analytic.
+    pub effective: Option<f64>,
+    /// log Z_s and moments of consecutive runs of draws: from them the combination learns the
+    /// Monte Carlo error of whatever it computes. Empty for analytic moments.
+    pub batches: Vec<Batch>,
+    /// Diagnostics.
+    pub diagnostics: Diagnostics,
+    /// What the shard wants to say about them.
+    pub warnings: Vec<Warning>,
+}
+
+/// How a fit went. What does not apply is `None`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Diagnostics {
+    /// Monte Carlo draws used.
+    pub draws: Option<usize>,
+    /// Effective draws (Kish).
+    pub ess: Option<f64>,
+    /// Pareto k̂ of the weights.
+    pub k_hat: Option<f64>,
+    /// Newton steps to the mode.
+    pub newton_steps: Option<usize>,
+}
+
+impl Question {
+    /// What it is called.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Question::Describe { .. } => "describe",
+            Question::Survey { .. } => "survey",
+            Question::Fit { .. } => "fit",
+            Question::Expand { .. } => "expand",
+            Question::Weigh { .. } => "weigh",
+        }
+    }
+
+    /// The model it is about.
+    pub fn model(&self) -> Option<&Arc<Model>> {
+        match self {
+            Question::Describe { .. } => None,
+            Question::Survey { model }
+            | Question::Fit { model, .. }
+            | Question::Expand { model, .. }
+            | Question::Weigh { model, .. } => Some(model),
+        }
+    }
+}
+
+impl Answer {
+    /// Whether this can be an answer to the question at all: the right kind and size, finite
+    /// numbers. An answer may come from afar and is not taken on trust.
+    pub fn check(&self, question: &Question) -> Result<()> {
+        let d = question.model().map_or(0, |m| m.dim());
+        let sound = match (question, self) {
+            (Question::Describe { requests, .. }, Answer::Description(facts)) => {
+                facts.len() == requests.len()
+            }
+            (Question::Survey { .. }, Answer::Survey(survey)) => {
+                let p = survey.nonzero.len();
+                survey.observations.is_finite() && p <= d && survey.gram.is_sound(p, p)
+            }
+            (Question::Fit { .. }, Answer::Summary(summary)) => summary.is_sound(d),
+            (Question::Expand { .. }, Answer::Expansion(at)) => {
+                !at.value.is_nan() && at.gradient.len() == d && at.hessian.has_size(d, d)
+            }
+            (Question::Weigh { thetas, .. }, Answer::Weights(weights)) => {
+                weights.len() == thetas.rows()
+                    && weights.iter().all(|w| !w.is_nan() && *w != f64::INFINITY)
+            }
+            _ => false,
+        };
+        if sound {
+            return Ok(());
+        }
+        let message = format!(
+            "the answer to `{}` is not sound: wrong kind, wrong size or not finite",
+            question.kind()
+        );
+        Err(Error::numeric(message))
+    }
+}
+
+impl Summary {
+    fn is_sound(&self, d: usize) -> bool {
+        let finite = |v: &[f64]| v.len() == d && v.iter().all(|x| x.is_finite());
+        self.log_z.value.is_finite()
+            && self.log_z.se.is_none_or(|se| se.is_finite() && se >= 0.0)
+            && finite(&self.mean)
+            && finite(&self.mode)
+            && self.covariance.is_sound(d, d)
+            && self.precision.is_sound(d, d)
+            && self.effective.is_none_or(|n| n.is_finite() && n > 0.0)
+            && self.batches.iter().all(|b| finite(&b.mean) && b.covariance.is_sound(d, d))
+    }
+}

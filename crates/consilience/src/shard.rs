@@ -1,0 +1,201 @@
+//! A shard: rows that answer questions and nothing else.
+
+use crate::data::{Table, describe};
+use crate::estimate::importance::{self, Weighted};
+use crate::estimate::{Estimate, Laplace, Mode, newton};
+use crate::math::stream;
+use crate::model::{Likelihood, Model, Subposterior, unbounded};
+use crate::question::{Answer, Diagnostics, Question, Share, Summary, Survey};
+use crate::study::Local;
+use crate::target::Target;
+use crate::{Error, Level, Result, Warning};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+/// Runs of draws in a summary.
+const BATCHES: usize = 20;
+
+/// One shard of the data.
+#[derive(Debug)]
+pub struct Shard {
+    index: usize,
+    table: Table,
+    /// Likelihoods built so far, by the model's content: one study asks about a model many times.
+    likelihoods: Mutex<HashMap<u64, Arc<Likelihood>>>,
+}
+
+impl Shard {
+    /// A shard of these rows.
+    pub fn new(index: usize, table: Table) -> Shard {
+        Shard { index, table, likelihoods: Mutex::default() }
+    }
+
+    /// Its number, counted from 0.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Its rows.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Answers a question. Errors name the shard and the model.
+    pub fn answer(&self, question: &Question) -> Result<Answer> {
+        self.try_answer(question).map_err(|error| {
+            let error = error.for_shard(self.index);
+            match question.model() {
+                Some(model) => error.for_model(&model.name),
+                None => error,
+            }
+        })
+    }
+
+    fn try_answer(&self, question: &Question) -> Result<Answer> {
+        Ok(match question {
+            Question::Describe { requests, weights } => {
+                Answer::Description(describe(&self.table, weights.as_deref(), requests)?)
+            }
+            Question::Survey { model } => Answer::Survey(self.survey(model)?),
+            Question::Fit { model, share, method, draws, seed } => {
+                Answer::Summary(Box::new(self.fit(model, *share, *method, *draws, *seed)?))
+            }
+            Question::Expand { model, share, theta } => {
+                let target = self.target(model, *share, 1.0)?.0;
+                fits(model, theta.len())?;
+                Answer::Expansion(target.expand(theta))
+            }
+            Question::Weigh { model, share, thetas } => {
+                let target = self.target(model, *share, 1.0)?.0;
+                fits(model, thetas.cols())?;
+                let mut out = vec![0.0; thetas.rows()];
+                target.log_densities(thetas, &mut out);
+                Answer::Weights(out)
+            }
+        })
+    }
+
+    /// The likelihood of a model on these rows, built at its first use.
+    fn likelihood(&self, model: &Model) -> Result<Arc<Likelihood>> {
+        let key = model.content_hash();
+        let mut built = self.likelihoods.lock().expect("no thread panics while it holds the lock");
+        if let Some(likelihood) = built.get(&key) {
+            return Ok(likelihood.clone());
+        }
+        let likelihood = Arc::new(Likelihood::of(model, &self.table)?);
+        built.insert(key, likelihood.clone());
+        Ok(likelihood)
+    }
+
+    /// The subposterior, and the shard's share. `smoothing` rounds priors with a kink.
+    fn target(&self, model: &Model, share: Share, smoothing: f64) -> Result<(Subposterior, f64)> {
+        let likelihood = self.likelihood(model)?;
+        let w = share.of(likelihood.observations);
+        let priors = model.free_priors();
+        Ok((Subposterior::new(likelihood, priors, w, smoothing, model.start()), w))
+    }
+
+    fn survey(&self, model: &Model) -> Result<Survey> {
+        let likelihood = self.likelihood(model)?;
+        Ok(Survey {
+            observations: likelihood.observations,
+            nonzero: likelihood.nonzero.clone(),
+            gram: likelihood.gram(),
+        })
+    }
+
+    fn fit(
+        &self,
+        model: &Model,
+        share: Share,
+        method: Local,
+        draws: usize,
+        seed: u64,
+    ) -> Result<Summary> {
+        let w = share.of(self.likelihood(model)?.observations);
+        let (target, _) = self.target(model, share, 1.0 / w)?;
+        let found = newton::find_mode(&target, 1e-9, 200)?;
+        let mode = found.mode;
+        let mut warnings = Vec::new();
+        if !found.converged {
+            warnings.push(
+                Warning::new(
+                    Level::Unreliable,
+                    "no-convergence",
+                    format!(
+                        "the search for the mode had not converged after {} steps",
+                        found.steps
+                    ),
+                    "standardise the columns with scale(), or use a prior with a smaller spread",
+                )
+                .value(mode.decrement),
+            );
+        }
+        unbounded::refuse(model, &target, &mode, w)?;
+        let mut summary = match method {
+            Local::Laplace => from_laplace(&mode),
+            _ => {
+                let mut rng = stream(seed, model.stream(), self.index as u64, "importance");
+                let weighted = importance::two_stage(&target, &mode, draws, &mut rng)?;
+                from_importance(&mode, &weighted)
+            }
+        };
+        summary.diagnostics.newton_steps = Some(found.steps);
+        summary.warnings.extend(warnings);
+        for warning in &mut summary.warnings {
+            warning.shard = Some(self.index);
+        }
+        Ok(summary)
+    }
+}
+
+fn fits(model: &Model, columns: usize) -> Result<()> {
+    if columns == model.dim() {
+        return Ok(());
+    }
+    Err(Error::numeric(format!(
+        "a point with {columns} coordinates was asked about, and the model has {}",
+        model.dim()
+    )))
+}
+
+fn from_laplace(mode: &Mode) -> Summary {
+    Summary {
+        method: Local::Laplace.name().into(),
+        log_z: Estimate { value: Laplace::at(mode).log_z, se: None },
+        mean: mode.theta.clone(),
+        covariance: mode.factor.inverse(),
+        mode: mode.theta.clone(),
+        precision: mode.precision.clone(),
+        effective: None,
+        batches: Vec::new(),
+        diagnostics: Diagnostics::default(),
+        warnings: vec![Warning::new(
+            Level::Caution,
+            "no-error-bar",
+            "Laplace's approximation has no error bar",
+            "use local = \"importance\" to see how far off it is",
+        )],
+    }
+}
+
+fn from_importance(mode: &Mode, weighted: &Weighted) -> Summary {
+    let found = weighted.summarise();
+    Summary {
+        method: Local::Importance.name().into(),
+        log_z: found.log_z,
+        warnings: found.warnings("use more draws, fewer shards, or a prior with lighter tails"),
+        diagnostics: Diagnostics {
+            draws: Some(weighted.len()),
+            ess: Some(found.ess),
+            k_hat: found.k_hat,
+            newton_steps: None,
+        },
+        effective: Some(found.ess),
+        mean: found.mean,
+        covariance: found.covariance,
+        mode: mode.theta.clone(),
+        precision: mode.precision.clone(),
+        batches: weighted.batches(BATCHES),
+    }
+}
