@@ -91,7 +91,11 @@ fn bayes_factor(model: &ModelResult) -> String {
 }
 
 fn probability(p: f64) -> String {
-    if p > 0.0 && p < 1e-4 { format!("{p:.1e}") } else { format!("{p:.4}") }
+    match p {
+        0.0 => "< 1e-300".into(),
+        ..1e-4 => format!("{p:.1e}"),
+        _ => format!("{p:.4}"),
+    }
 }
 
 /// A whole number with commas between thousands.

@@ -153,7 +153,8 @@ impl Evidence {
             }
         }
         for (j, parameter) in model.free().enumerate() {
-            if !self.mean[j].is_finite() || !(self.covariance[(j, j)] >= 0.0) {
+            let variance = self.covariance[(j, j)];
+            if !self.mean[j].is_finite() || variance.is_nan() || variance < 0.0 {
                 return Err(fail("a posterior moment").for_parameter(&parameter.name));
             }
         }

@@ -1,5 +1,7 @@
 //! Data: tables, formulas, the schema that shards agree on, designs and splits.
 
+#[cfg(test)]
+mod agreement_tests;
 mod csv;
 mod describe;
 mod design;

@@ -43,7 +43,8 @@ impl Basis {
                 let rest: f64 = gram(i, j) - below;
                 if i != j {
                     factor[i][j] = rest / factor[j][j];
-                } else if rest > 1e-12 * gram(i, i) {
+                // What is left of so little is mostly rounding error of the sums.
+                } else if rest > 1e-8 * gram(i, i) {
                     factor[i][i] = rest.sqrt();
                 } else {
                     return None;

@@ -1,6 +1,6 @@
 //! Elementary functions without branches, which the compiler turns into vector code.
 
-use std::f64::consts::{LN_2, LOG2_E};
+use std::f64::consts::LOG2_E;
 
 /// Rows that are worked on side by side.
 pub const LANES: usize = 8;
@@ -62,9 +62,6 @@ pub fn log1p_unit(u: f64) -> f64 {
 pub fn softplus(x: f64) -> f64 {
     x.max(0.0) + log1p_unit(exp(-x.abs()))
 }
-
-/// Whether the constants above are what they say.
-const _: () = assert!(LN_2 > 0.69 && LOG2_E > 1.44);
 
 #[cfg(test)]
 mod tests {

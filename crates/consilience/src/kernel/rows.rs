@@ -205,15 +205,15 @@ impl Rows {
         let mut sum = 0.0;
         for panel in block {
             let eta = self.predictors(panel, beta);
-            for lane in 0..LANES {
+            for (lane, eta) in eta.into_iter().enumerate() {
                 let row = panel * LANES + lane;
                 let (yes, no) = (self.total[row], self.count[row] - self.total[row]);
                 // Zero times −∞ is not a number: rows without such outcomes are left out.
                 if yes > 0.0 {
-                    sum += yes * log_normal_cdf(eta[lane]).0;
+                    sum += yes * log_normal_cdf(eta).0;
                 }
                 if no > 0.0 {
-                    sum += no * log_normal_cdf(-eta[lane]).0;
+                    sum += no * log_normal_cdf(-eta).0;
                 }
             }
         }

@@ -222,7 +222,8 @@ impl Cholesky {
             }
             let pivot = a[(i, i)] - dot(&this[..i], &this[..i]);
             // A pivot that is all rounding error says nothing about definiteness.
-            if !(pivot > 4.0 * f64::EPSILON * a[(i, i)].abs()) || !pivot.is_finite() {
+            let noise = 4.0 * f64::EPSILON * a[(i, i)].abs();
+            if !pivot.is_finite() || pivot <= noise {
                 return None;
             }
             this[i] = pivot.sqrt();

@@ -82,7 +82,7 @@ impl Likelihood {
         }
         let nonzero = columns
             .iter()
-            .map(|c| c.iter().zip(weights).filter(|(x, _)| **x != 0.0).map(|(_, w)| w).sum())
+            .map(|c| c.iter().zip(weights).fold(0.0, |n, (x, w)| if *x == 0.0 { n } else { n + w }))
             .collect();
         let y = &design.response;
         let mut distinct = n;
@@ -205,10 +205,10 @@ fn append(inner: Expansion, cross: &[f64], slope: f64, bend: f64) -> Expansion {
     out.value = inner.value;
     out.gradient[..p].copy_from_slice(&inner.gradient);
     out.gradient[p] = slope;
-    for i in 0..p {
+    for (i, &mixed) in cross.iter().enumerate() {
         out.hessian.row_mut(i)[..p].copy_from_slice(inner.hessian.row(i));
-        out.hessian[(i, p)] = cross[i];
-        out.hessian[(p, i)] = cross[i];
+        out.hessian[(i, p)] = mixed;
+        out.hessian[(p, i)] = mixed;
     }
     out.hessian[(p, p)] = bend;
     out
