@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 
 /// An unnormalised log density on ℝᵈ. For a shard this is its subposterior
 ///
-///     log f_s(θ) = log p(y_s|θ) + w_s log p(θ)
+/// ```text
+/// log f_s(θ) = log p(y_s|θ) + w_s log p(θ)
+/// ```
 ///
 /// on the unconstrained scale, every constant included. The value −∞ is legal; NaN never is.
 /// A method may be called from several threads at once and always gives the same bits.

@@ -4,7 +4,9 @@
 //! Hessian at the current point, and their sums are those of all the data. Then importance rounds:
 //! draws θ_k from a defensive mixture g around that mode go out, each shard returns log f_s(θ_k), and
 //!
-//!     log p(y) ≈ log mean_k exp( Σ_s log f_s(θ_k) − log g(θ_k) ),
+//! ```text
+//! log p(y) ≈ log mean_k exp( Σ_s log f_s(θ_k) − log g(θ_k) ),
+//! ```
 //!
 //! which is unbiased for p(y) whatever the shape of the posterior and however the data are split.
 

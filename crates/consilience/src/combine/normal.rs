@@ -1,6 +1,8 @@
 //! One round: every subposterior is taken as normal (the paper's Algorithm 2).
 //!
-//!     log Z = Σₛ log Zₛ + log ∫ ∏ₛ N(θ; μₛ, Σₛ) dθ
+//! ```text
+//! log Z = Σₛ log Zₛ + log ∫ ∏ₛ N(θ; μₛ, Σₛ) dθ
+//! ```
 //!
 //! Exact when every subposterior is normal. Otherwise the error grows with the number of shards
 //! (Buchholz, Ahfock & Richardson, Prop. 5); `exact` removes it at the cost of further rounds.
@@ -62,7 +64,9 @@ impl Factor {
 ///
 /// Everything is evaluated at μ, where no large terms cancel:
 ///
-///     log I = Σ_s log N(μ; μ_s, Σ_s) + (d/2) log 2π − ½ log|Λ|
+/// ```text
+/// log I = Σ_s log N(μ; μ_s, Σ_s) + (d/2) log 2π − ½ log|Λ|
+/// ```
 pub fn consensus(normals: &[(&[f64], &Matrix)]) -> Option<Consensus> {
     let factors: Option<Vec<Factor>> =
         normals.iter().map(|(m, p)| Factor::from_precision(m, (*p).clone())).collect();
@@ -159,7 +163,9 @@ fn not_definite() -> Error {
 ///
 /// With P = Λ⁻¹Λ_s, t = tr P, δ = μ_s − μ, q = δ'Λ_sδ:
 ///
-///     [d(d+1) − 2(d+1)t + t² + tr P² − 2(d+1−t)q + 2δ'Λ_sΛ⁻¹Λ_sδ − 2(d−t)] / 4N
+/// ```text
+/// [d(d+1) − 2(d+1)t + t² + tr P² − 2(d+1−t)q + 2δ'Λ_sΛ⁻¹Λ_sδ − 2(d−t)] / 4N
+/// ```
 fn finite_draw_bias(factor: &Factor, all: &Consensus, effective: f64) -> f64 {
     let d = factor.mean.len() as f64;
     let size = factor.mean.len();

@@ -16,10 +16,12 @@ const BLOCK: usize = 120;
 ///
 /// Given the linear predictor η, count c and total t, the families' log-likelihoods are
 ///
-///     logistic            t·η − c·log(1 + e^η)
-///     probit              t·log Φ(η) + (c − t)·log Φ(−η)
-///     poisson             t·η − c·e^η
-///     negative binomial   t·(η − a) − (t + c·e^a)·log(1 + e^(η−a)),   a = log_dispersion
+/// ```text
+/// logistic            t·η − c·log(1 + e^η)
+/// probit              t·log Φ(η) + (c − t)·log Φ(−η)
+/// poisson             t·η − c·e^η
+/// negative binomial   t·(η − a) − (t + c·e^a)·log(1 + e^(η−a)),   a = log_dispersion
+/// ```
 ///
 /// up to terms in which η does not occur: merging equal rows is exact.
 #[derive(Debug, Clone)]

@@ -34,7 +34,9 @@ enum Body {
 /// A Gaussian likelihood knows its rows through a quadratic function of β, taken around a point near
 /// the least-squares solution so that nothing large cancels:
 ///
-///     RSS(β) = RSS(b) − 2(β − b)'X'r + (β − b)'X'X(β − b),   r = y − Xb.
+/// ```text
+/// RSS(β) = RSS(b) − 2(β − b)'X'r + (β − b)'X'X(β − b),   r = y − Xb.
+/// ```
 #[derive(Debug, Clone)]
 struct Gaussian {
     observations: f64,

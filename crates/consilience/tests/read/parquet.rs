@@ -267,7 +267,12 @@ fn rich(dir: &Dir) -> Vec<u8> {
     let dictionary: DictionaryArray<Int32Type> = words.iter().collect();
     let columns: Columns = vec![
         ("a", Arc::new((0..rows).map(Some).collect::<Int32Array>())),
-        ("b", Arc::new((0..rows).map(|i| Some(f64::from(i).sin())).collect::<Float64Array>())),
+        (
+            "b",
+            Arc::new(
+                (0..rows).map(|i| Some(f64::from(i % 97) * 0.37 - 5.0)).collect::<Float64Array>(),
+            ),
+        ),
         ("c", Arc::new(words)),
         ("d", Arc::new(dictionary)),
         ("e", Arc::new((0..rows).map(|i| Some(i % 3 == 0)).collect::<BooleanArray>())),
