@@ -5,7 +5,7 @@ use crate::compare::{Comparison, PartitionReport};
 use crate::data::read::{TextFormat, Wanted, column_names, find_files, read_table};
 use crate::data::split::{Partition, Strata, split};
 use crate::data::{Fact, Formula, INTERCEPT, Recipe, Request, Table, Terms, agree, describe};
-use crate::engine::{Observer, Session, Threads, Traffic};
+use crate::engine::{Engine, Observer, Session, Threads, Traffic};
 use crate::math::Matrix;
 use crate::model::{Family, Model, Parameter};
 use crate::question::{Answer, Question, Share, Survey};
@@ -96,9 +96,19 @@ impl Plan {
         Ok(Plan { study, files, partition: report, settings, formulas, warnings, engine, traffic })
     }
 
+    /// The shards, on this machine's threads.
+    pub fn engine(&self) -> &Threads {
+        &self.engine
+    }
+
     /// Computes every model's evidence and compares them.
     pub fn run(&self, observer: &dyn Observer) -> Result<Comparison> {
-        let session = Session::resume(&self.engine, observer, self.traffic);
+        self.run_on(&self.engine, observer)
+    }
+
+    /// The same on another engine that has the same shards. The result has the same bits.
+    pub fn run_on(&self, engine: &dyn Engine, observer: &dyn Observer) -> Result<Comparison> {
+        let session = Session::resume(engine, observer, self.traffic);
         let evidences = combine(&session, &self.settings)?;
         let probabilities: Vec<f64> = self.study.models.iter().map(|m| m.probability).collect();
         Ok(Comparison::new(

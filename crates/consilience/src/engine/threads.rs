@@ -23,6 +23,13 @@ impl Threads {
     }
 }
 
+impl Threads {
+    /// The shard of this number.
+    pub fn shard(&self, index: usize) -> &Shard {
+        &self.shards[index]
+    }
+}
+
 impl Engine for Threads {
     fn shards(&self) -> usize {
         self.shards.len()

@@ -20,7 +20,7 @@ const BLOCK: usize = 120;
 /// logistic            t·η − c·log(1 + e^η)
 /// probit              t·log Φ(η) + (c − t)·log Φ(−η)
 /// poisson             t·η − c·e^η
-/// negative binomial   t·(η − a) − (t + c·e^a)·log(1 + e^(η−a)),   a = log_dispersion
+/// negative binomial   t·η − (t + c·e^a)·log(1 + e^(η−a)),   a = log_dispersion
 /// ```
 ///
 /// up to terms in which η does not occur: merging equal rows is exact.
@@ -41,8 +41,6 @@ pub struct Rows {
     /// X't, and t'offset: the linear part Σ t·η of the log-likelihood is one dot product.
     linear: Vec<f64>,
     linear_offset: f64,
-    /// Σ t.
-    sum_total: f64,
     /// Every count is 1 (padding apart): logistic rows can then share one logarithm a block.
     single: bool,
 }
@@ -96,7 +94,6 @@ impl Rows {
             x,
             linear: columns.iter().map(|c| dot(c, total)).collect(),
             linear_offset: dot(offset, total),
-            sum_total: total.iter().sum(),
             single: rows > 0 && count.iter().all(|&c| c == 1.0),
             offset: pad(offset),
             count: pad(count),
@@ -135,8 +132,8 @@ impl Rows {
     /// The rows' part of the log-likelihood at each point (β, a); a is the log dispersion of a
     /// negative binomial and unused otherwise. Points share a block of rows while it is in cache.
     pub fn values(&self, points: &[(&[f64], f64)], out: &mut [f64]) {
-        for (out, (beta, a)) in out.iter_mut().zip(points) {
-            *out = self.linear_part(beta, *a);
+        for (out, (beta, _)) in out.iter_mut().zip(points) {
+            *out = self.linear_part(beta);
         }
         let mut first = 0;
         while first < self.panels {
@@ -161,13 +158,10 @@ impl Rows {
         }
     }
 
-    /// Σ t·η, or Σ t·(η − a): nothing for a probit.
-    fn linear_part(&self, beta: &[f64], a: f64) -> f64 {
+    /// Σ t·η: nothing for a probit.
+    fn linear_part(&self, beta: &[f64]) -> f64 {
         match self.family {
             Family::Probit => 0.0,
-            Family::NegativeBinomial => {
-                dot(&self.linear, beta) + self.linear_offset - a * self.sum_total
-            }
             _ => dot(&self.linear, beta) + self.linear_offset,
         }
     }
@@ -307,7 +301,7 @@ impl Rows {
                 // In a both r = e^a and η − a move.
                 let s = softplus(eta - a);
                 d.cross = n * pq - c * r * p;
-                d.extra_slope = n * p - t - c * r * s;
+                d.extra_slope = n * p - c * r * s;
                 d.extra_bend = 2.0 * c * r * p - c * r * s - n * pq;
             }
             _ => {

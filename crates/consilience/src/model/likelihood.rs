@@ -3,7 +3,7 @@
 use crate::data::{Design, Table};
 use crate::kernel::Rows;
 use crate::math::special::log_rising_ratio;
-use crate::math::{Cholesky, LOG_2PI, Matrix, dot};
+use crate::math::{LOG_2PI, Matrix, dot};
 use crate::model::{Family, Model};
 use crate::target::Expansion;
 use crate::{Error, Result};
@@ -31,11 +31,11 @@ enum Body {
     Rows { rows: Rows, constant: f64, outcomes: Option<Outcomes> },
 }
 
-/// A Gaussian likelihood knows its rows through a quadratic function of β, taken around a point near
-/// the least-squares solution so that nothing large cancels:
+/// A Gaussian likelihood knows its rows through a quadratic function of β, taken around a point b
+/// near the least-squares solution and through a triangular factor, so that nothing large cancels:
 ///
 /// ```text
-/// RSS(β) = RSS(b) − 2(β − b)'X'r + (β − b)'X'X(β − b),   r = y − Xb.
+/// RSS(β) = RSS(b) − 2(β − b)'X'r + |R(β − b)|²,   r = y − Xb,   R'R = X'X.
 /// ```
 #[derive(Debug, Clone)]
 struct Gaussian {
@@ -43,7 +43,9 @@ struct Gaussian {
     around: Vec<f64>,
     rss: f64,
     xr: Vec<f64>,
-    gram: Matrix,
+    /// R, upper triangular, and its transpose.
+    root: Matrix,
+    root_transposed: Matrix,
 }
 
 /// The distinct outcomes of a negative binomial with their counts.
@@ -130,7 +132,7 @@ impl Likelihood {
     /// X'X over the free coefficients.
     pub fn gram(&self) -> Matrix {
         match &self.body {
-            Body::Gaussian(gaussian) => gaussian.gram.clone(),
+            Body::Gaussian(gaussian) => gaussian.gram(),
             Body::Rows { rows, .. } => rows.gram(),
         }
     }
@@ -218,25 +220,12 @@ fn append(inner: Expansion, cross: &[f64], slope: f64, bend: f64) -> Expansion {
 
 impl Gaussian {
     fn new(columns: &[&Vec<f64>], y: &[f64], offset: &[f64], weights: &[f64]) -> Gaussian {
-        let p = columns.len();
         let target: Vec<f64> = y.iter().zip(offset).map(|(y, o)| y - o).collect();
-        let mut gram = Matrix::zeros(p, p);
-        let mut moment = vec![0.0; p];
-        for i in 0..p {
-            let weighted: Vec<f64> = columns[i].iter().zip(weights).map(|(x, w)| x * w).collect();
-            moment[i] = dot(&weighted, &target);
-            for j in 0..=i {
-                let value = dot(&weighted, columns[j]);
-                gram[(i, j)] = value;
-                gram[(j, i)] = value;
-            }
-        }
-        // Any point near the minimum will do: a trace of ridge makes it exist on collinear columns.
-        let mut ridged = gram.clone();
-        for j in 0..p {
-            ridged[(j, j)] += 1e-10 * gram[(j, j)] + f64::MIN_POSITIVE;
-        }
-        let around = Cholesky::new(&ridged).map_or(vec![0.0; p], |c| c.solve(&moment));
+        let scaled = |values: &[f64]| -> Vec<f64> {
+            values.iter().zip(weights).map(|(v, w)| v * w.sqrt()).collect()
+        };
+        let (root, around) =
+            upper_factor(columns.iter().map(|c| scaled(c)).collect(), scaled(&target));
         let mut residual = target;
         for (column, b) in columns.iter().zip(&around) {
             residual.iter_mut().zip(*column).for_each(|(r, x)| *r -= b * x);
@@ -247,15 +236,22 @@ impl Gaussian {
             rss: dot(&weighted, &residual),
             xr: columns.iter().map(|c| dot(c, &weighted)).collect(),
             around,
-            gram,
+            root_transposed: root.transpose(),
+            root,
         }
+    }
+
+    /// X'X.
+    fn gram(&self) -> Matrix {
+        self.root_transposed.product(&self.root)
     }
 
     /// RSS(β), and X'(y − Xβ).
     fn residuals(&self, beta: &[f64]) -> (f64, Vec<f64>) {
         let step: Vec<f64> = beta.iter().zip(&self.around).map(|(b, a)| b - a).collect();
-        let moved = self.gram.times(&step);
-        let rss = self.rss - 2.0 * dot(&step, &self.xr) + dot(&step, &moved);
+        let image = self.root.times(&step);
+        let rss = self.rss - 2.0 * dot(&step, &self.xr) + dot(&image, &image);
+        let moved = self.root_transposed.times(&image);
         (rss.max(0.0), self.xr.iter().zip(&moved).map(|(r, m)| r - m).collect())
     }
 
@@ -274,7 +270,7 @@ impl Gaussian {
         let precision = exp(-2.0 * log_sd).min(f64::MAX);
         let mut out = Expansion::zeros(beta.len());
         out.value = self.value_from(rss, log_sd);
-        out.hessian.add_scaled(-precision, &self.gram);
+        out.hessian.add_scaled(-precision, &self.gram());
         for (g, r) in out.gradient.iter_mut().zip(&xr) {
             *g = precision * r;
         }
@@ -285,6 +281,41 @@ impl Gaussian {
         let cross: Vec<f64> = xr.iter().map(|r| -2.0 * precision * r).collect();
         append(out, &cross, misfit - self.observations, -2.0 * misfit)
     }
+}
+
+/// R of the QR factorisation of these columns by Householder reflections, and coefficients near the
+/// least-squares ones: those of columns that others determine are 0.
+fn upper_factor(mut columns: Vec<Vec<f64>>, mut target: Vec<f64>) -> (Matrix, Vec<f64>) {
+    let (n, p) = (target.len(), columns.len());
+    let mut root = Matrix::zeros(p, p);
+    let norms: Vec<f64> = columns.iter().map(|c| dot(c, c).sqrt()).collect();
+    for j in 0..p.min(n) {
+        let (head, rest) = columns.split_at_mut(j + 1);
+        let mirror = &mut head[j][j..];
+        let norm = dot(mirror, mirror).sqrt();
+        if norm > 0.0 {
+            let pivot = -norm * mirror[0].signum();
+            mirror[0] -= pivot;
+            let scale = 2.0 / dot(mirror, mirror);
+            for other in rest.iter_mut().chain([&mut target]) {
+                let tail = &mut other[j..];
+                let by = scale * dot(mirror, tail);
+                tail.iter_mut().zip(mirror.iter()).for_each(|(t, m)| *t -= by * m);
+            }
+            root[(j, j)] = pivot;
+        }
+        for (k, other) in rest.iter().enumerate() {
+            root[(j, j + 1 + k)] = other[j];
+        }
+    }
+    let mut solution = vec![0.0; p];
+    for j in (0..p.min(n)).rev() {
+        if root[(j, j)].abs() > 1e-9 * norms[j] {
+            let known = dot(&root.row(j)[j + 1..], &solution[j + 1..]);
+            solution[j] = (target[j] - known) / root[(j, j)];
+        }
+    }
+    (root, solution)
 }
 
 impl Outcomes {
