@@ -80,8 +80,8 @@ pub struct StudyArguments {
     #[arg(long, value_name = "N")]
     pub draws: Option<usize>,
     /// Threads to work on [default: all cores]; the result does not depend on it
-    #[arg(long, value_name = "N")]
-    pub threads: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
 }
 
 /// How to compare.
@@ -134,6 +134,6 @@ impl StudyArguments {
     /// How many threads.
     pub fn threads(&self) -> usize {
         let all = || std::thread::available_parallelism().map_or(1, usize::from);
-        self.threads.unwrap_or_else(all)
+        self.threads.map_or_else(all, usize::from)
     }
 }

@@ -17,7 +17,11 @@ pub fn make_folder(path: &Path) -> Result<()> {
 pub fn write_atomically(path: &Path, text: &str) -> Result<()> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let write = || -> std::io::Result<()> {
-        let mut file = tempfile::Builder::new().prefix(".consilience-").tempfile_in(folder)?;
+        let mut builder = tempfile::Builder::new();
+        // As any other file that a program writes: the user's umask decides who may read it.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let mut file = builder.prefix(".consilience-").tempfile_in(folder)?;
         file.write_all(text.as_bytes())?;
         file.as_file().sync_all()?;
         file.persist(path)?;

@@ -3,8 +3,6 @@
 //! Exit codes: 0 fine; 1 the run finished but its result is not to be trusted; 2 wrong usage or
 //! input; 3 failure on the way. Results go to stdout, everything else to stderr.
 
-#![allow(clippy::disallowed_methods)]
-
 mod arguments;
 mod files;
 mod init;

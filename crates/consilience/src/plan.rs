@@ -4,7 +4,9 @@ use crate::combine::{Setting, combine};
 use crate::compare::{Comparison, PartitionReport};
 use crate::data::read::{TextFormat, Wanted, column_names, find_files, read_table};
 use crate::data::split::{Partition, Strata, split};
-use crate::data::{Fact, Formula, INTERCEPT, Recipe, Request, Table, Terms, agree, describe};
+use crate::data::{
+    Fact, Formula, INTERCEPT, Recipe, Request, ResponseKind, Table, Terms, agree, describe,
+};
 use crate::engine::{Engine, Observer, Session, Threads, Traffic};
 use crate::math::Matrix;
 use crate::model::{Family, Model, Parameter};
@@ -45,17 +47,14 @@ impl Plan {
         comparable(&study, &formulas)?;
         let files = find_files(&study.data.folder, &study.data.path)?;
         let format = TextFormat { delimiter: study.data.delimiter, comment: study.data.comment };
-        let names = column_names(&files[0], &format)?;
+        let names = column_names(&files[0], &format).map_err(|e| in_study(e, &study))?;
         let terms = expand(&study, &formulas, &names)?;
         let wanted = columns(&study, &terms);
         let read = read_table(&files, &format, &Wanted::Named(&wanted))?;
 
         let mut warnings = study.notes.clone();
         if read.comments > 0 {
-            let message = format!(
-                "{} lines that begin with a comment character were passed over after the header",
-                read.comments
-            );
+            let message = format!("comment lines passed over after the header: {}", read.comments);
             let advice = "set comment = \"\" under [data] if they are data";
             warnings.push(
                 Warning::new(Level::Note, "comments", message, advice).value(read.comments as f64),
@@ -63,7 +62,7 @@ impl Plan {
         }
         let (table, dropped) = complete(&study, read.table)?;
         if dropped > 0 {
-            let message = format!("{dropped} rows were left out because a value is missing");
+            let message = format!("rows left out because a value is missing: {dropped}");
             let advice = "set missing = \"error\" under [data] to see where";
             warnings.push(
                 Warning::new(Level::Note, "rows-dropped", message, advice).value(dropped as f64),
@@ -129,6 +128,16 @@ fn at_formula(error: Error, study: &Study, model: &ModelSpec) -> Error {
         Error::Input { place, message } if place == Place::default() => {
             let place = Place::file(&study.file).line(model.formula_line);
             Error::input_at(place, format!("model `{}`: {message}", model.name))
+        }
+        other => other,
+    }
+}
+
+/// Puts the study file on an error that has no place yet.
+fn in_study(error: Error, study: &Study) -> Error {
+    match error {
+        Error::Input { place, message } if place == Place::default() => {
+            Error::input_at(Place::file(&study.file), message)
         }
         other => other,
     }
@@ -202,19 +211,14 @@ fn complete(study: &Study, table: Table) -> Result<(Table, usize)> {
 }
 
 fn partition(study: &Study, table: &Table, terms: &[Terms]) -> Result<Partition> {
-    let place = |error: Error| match error {
-        Error::Input { place, message } if place == Place::default() => {
-            Error::input(format!("[split]: {message}")).in_file(&study.file)
-        }
-        other => other,
-    };
+    let place = |error: Error| in_study(error, study);
     if !matches!(study.split.by, SplitBy::Outcome | SplitBy::Cluster) {
         return split(table, &study.split, &Strata::default()).map_err(place);
     }
     // Stratified splits look at outcome and predictors as the models see them.
     let weights = study.data.weights.as_deref();
     let mut ask = |requests: &[Request]| Ok(vec![describe(table, weights, requests)?]);
-    let recipes = agree(terms, weights, &mut ask)?;
+    let recipes = agree(terms, weights, &mut ask).map_err(|error| in_study(error, study))?;
     let mut seen = BTreeSet::new();
     let mut predictors: Vec<Vec<f64>> = Vec::new();
     let mut outcome = Vec::new();
@@ -239,13 +243,14 @@ fn settle(study: &Study, terms: &[Terms], session: &Session) -> Result<Vec<Arc<M
         let answers = session.ask(&[question])?.pop().unwrap_or_default();
         answers.into_iter().map(facts).collect()
     };
-    let recipes = agree(terms, study.data.weights.as_deref(), &mut ask)?;
+    let recipes = agree(terms, study.data.weights.as_deref(), &mut ask)
+        .map_err(|error| in_study(error, study))?;
     let names: Vec<Vec<ParameterName>> =
         study.models.iter().zip(&recipes).map(|(m, r)| parameter_names(m.family, r)).collect();
     unmatched_study_priors(study, names.iter().flatten())?;
     let mut models = Vec::new();
     for ((spec, recipe), names) in study.models.iter().zip(recipes).zip(names) {
-        one_class(study, spec, &recipe)?;
+        fitting_outcome(study, spec, &recipe)?;
         let priors = resolve_priors(study, spec, &names)?;
         let parameter = |(n, prior): (ParameterName, _)| Parameter { name: n.name, prior };
         let parameters = names.into_iter().zip(priors).map(parameter).collect();
@@ -283,9 +288,20 @@ fn parameter_names(family: Family, recipe: &Recipe) -> Vec<ParameterName> {
     names
 }
 
-/// A binary outcome with a single class says nothing about any model.
-fn one_class(study: &Study, spec: &ModelSpec, recipe: &Recipe) -> Result<()> {
+/// Classes are no numbers, and a binary outcome with a single class says nothing about any model.
+fn fitting_outcome(study: &Study, spec: &ModelSpec, recipe: &Recipe) -> Result<()> {
     let response = &recipe.response;
+    if let ResponseKind::Classes { levels } = &response.kind
+        && !spec.family.is_binary()
+    {
+        let message = format!(
+            "the outcome `{}` is {}, and a {} model needs numbers; use family = \"logistic\" or \"probit\", or see whether the column was meant to hold numbers",
+            response.text,
+            levels.iter().map(|l| format!("`{l}`")).collect::<Vec<_>>().join(" or "),
+            spec.family
+        );
+        return Err(at_formula(Error::input(message), study, spec));
+    }
     if spec.family.is_binary() && response.min == response.max {
         let message = format!(
             "the outcome `{}` has one class only; a {} model needs both",
@@ -312,9 +328,8 @@ fn survey(study: &Study, models: Vec<Arc<Model>>, session: &Session) -> Result<V
             .collect();
         let total: f64 = surveys.iter().map(|s| s.observations).sum();
         if let Some(empty) = surveys.iter().position(|s| s.observations == 0.0) {
-            return Err(Error::input(format!(
-                "every row of shard {empty} has weight 0; use fewer shards"
-            )));
+            let message = format!("every row of shard {empty} has weight 0; use fewer shards");
+            return Err(Error::input_at(Place::file(&study.file), message));
         }
         let share = match study.split.share {
             ShareRule::Rows => Share::Rows { total },

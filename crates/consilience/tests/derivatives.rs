@@ -1,6 +1,5 @@
 //! Every family × prior: values against the plain formulas, gradients and Hessians against
 //! differences, many points at once against one at a time.
-#![allow(clippy::disallowed_methods)]
 
 use consilience::data::Design;
 use consilience::math::{Matrix, stream};

@@ -259,3 +259,33 @@ fn heterogeneous_shards_are_named() {
         assert_eq!(warned(&format!("shards = 16\nseed = {seed}")), 0, "seed {seed}");
     }
 }
+
+/// Small shards of data that are all of one kind: at a level of 0.001 forty splits of each size give
+/// more than two false alarms with probability 10⁻⁴ at most.
+#[test]
+fn small_homogeneous_shards_are_not_suspected() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data.csv");
+    let mut rng = stream(9, 0, 0, "homogeneous");
+    let mut uniform = || rand::RngExt::random::<f64>(&mut rng);
+    let mut text = "y,x,g\n".to_string();
+    for i in 0..1200 {
+        let noise: f64 = (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
+        let x = uniform();
+        text += &format!("{},{x},{}\n", 1.0 + 0.5 * x + noise, ["a", "b"][i % 2]);
+    }
+    std::fs::write(&path, text).unwrap();
+    for shards in [5, 60] {
+        let mut alarms = 0;
+        for seed in 1..=40 {
+            let mut case = Case::new(path.to_str().unwrap(), shards);
+            case.split += &format!("\nseed = {seed}");
+            case.evidence = "draws = 500\nse_target = 1".into();
+            case.model("y ~ x + g", "gaussian");
+            let result = run(&case.text());
+            alarms +=
+                result.models[0].warnings.iter().filter(|w| w.code == "heterogeneous").count();
+        }
+        assert!(alarms <= 2, "{shards} shards: {alarms} false alarms");
+    }
+}

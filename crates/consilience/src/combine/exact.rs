@@ -110,7 +110,8 @@ impl Exact {
                         (at.gradient, information)
                     })
                     .collect();
-                self.warnings.extend(homogeneity::warnings(&scores, &mode.factor));
+                let rows = self.setting.rows();
+                self.warnings.extend(homogeneity::warnings(&scores, &rows, &mode.factor));
                 Ok(self.begin_weighing(&mode))
             }
             Ok(Step::Evaluate(theta)) if !give_up => {
@@ -184,14 +185,16 @@ impl Exact {
         let options = &self.setting.options;
         let (target, most) = (options.se_target, options.draws);
         let se = seen.log_z.se.unwrap_or(0.0);
+        // A posterior that is skewed is not where its mode is: better draws are worth more than more.
+        let misplaced = self.weigh_rounds == 1 && se > target && seen.ess < 0.75 * count as f64;
         let more = if self.rounds_left() == 0 {
             None
-        } else if !seen.is_reliable() {
+        } else if misplaced || !seen.is_reliable() {
             // Start again from where the weights say that the posterior is.
             weigh.proposal = adapted(&seen, &weigh.centre, &weigh.covariance)?;
             (weigh.centre, weigh.covariance) = (seen.mean.clone(), seen.covariance.clone());
             weigh.weighted = None;
-            Some((2 * count).clamp(PILOT, most.max(PILOT)))
+            Some((2 * count).min(most))
         } else if se > target && count < most {
             // The error falls with the root of the number of draws; a tenth more to be sure.
             let wanted = 1.1 * count as f64 * (se / target).powi(2);

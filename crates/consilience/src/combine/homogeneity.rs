@@ -7,18 +7,25 @@ use crate::{Level, Warning};
 /// The chance of a false alarm over all shards together.
 const LEVEL: f64 = 0.001;
 
+/// The fewest rows per parameter on which a score is near enough to normal to be tested.
+const ROWS_PER_PARAMETER: f64 = 50.0;
+
 /// Warns of every shard whose score at the consensus is further off than chance allows.
 ///
 /// With g_s and H_s the shard's gradient and information at the consensus and Λ the total
 /// information, homogeneous shards have g_s ~ N(0, H_s − H_sΛ⁻¹H_s): a score test, the same number as
-/// the χ² of μ_s − μ with covariance Σ_s − Λ⁻¹. Bonferroni over the shards.
-pub fn warnings(shards: &[(Vec<f64>, Matrix)], total: &Cholesky) -> Vec<Warning> {
+/// the χ² of μ_s − μ with covariance Σ_s − Λ⁻¹. Bonferroni over the shards. Shards with few rows are
+/// passed over: their scores are too skewed for a test so far out in the tail.
+pub fn warnings(shards: &[(Vec<f64>, Matrix)], rows: &[f64], total: &Cholesky) -> Vec<Warning> {
     let count = shards.len();
     if count < 2 {
         return Vec::new();
     }
     let mut warnings = Vec::new();
     for (s, (gradient, information)) in shards.iter().enumerate() {
+        if rows[s] < ROWS_PER_PARAMETER * gradient.len() as f64 {
+            continue;
+        }
         let (statistic, df) = score_test(gradient, information, total);
         if df > 0.0 && chi_square_tail(statistic, df) < LEVEL / count as f64 {
             let message = format!(

@@ -45,6 +45,11 @@ impl Setting {
         self.surveys.iter().map(|s| self.share.of(s.observations)).collect()
     }
 
+    /// The shards' rows, each counted with its weight.
+    fn rows(&self) -> Vec<f64> {
+        self.surveys.iter().map(|s| s.observations).collect()
+    }
+
     /// The question for the shards' own evidences.
     fn fit(&self) -> Question {
         Question::Fit {

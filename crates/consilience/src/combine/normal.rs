@@ -138,7 +138,7 @@ fn evidence(setting: &Setting, summaries: Vec<Summary>) -> Result<Evidence> {
         warnings.extend(thin_shards(setting));
         let scores: Vec<(Vec<f64>, Matrix)> =
             factors.into_iter().map(|f| (f.pull(&all.mean).0, f.precision)).collect();
-        warnings.extend(homogeneity::warnings(&scores, &all.factor));
+        warnings.extend(homogeneity::warnings(&scores, &setting.rows(), &all.factor));
     }
     Ok(Evidence {
         log_z,

@@ -213,9 +213,9 @@ pub fn two_stage(
 
 /// The defensive mixture at the weighted moments of earlier draws. Moments of few effective draws
 /// are noisy in many dimensions, so they are drawn towards a centre and covariance known beforehand,
-/// which count for as many draws as there are dimensions (twice over).
+/// which count for d² draws: a covariance has about that many entries.
 pub fn adapted(seen: &Importance, centre: &[f64], covariance: &Matrix) -> Result<Proposal> {
-    let trust = seen.ess / (seen.ess + 2.0 * centre.len() as f64);
+    let trust = seen.ess / (seen.ess + (centre.len() as f64).powi(2));
     let mix = |a: f64, b: f64| trust * a + (1.0 - trust) * b;
     let mean: Vec<f64> = seen.mean.iter().zip(centre).map(|(a, b)| mix(*a, *b)).collect();
     let mut spread = seen.covariance.clone();

@@ -15,7 +15,7 @@ pub(super) struct Limits {
 pub(super) const SHARDS: Limits = Limits { least: 1, why: "", greatest: 1_000_000 };
 pub(super) const CLUSTERS: Limits = Limits { least: 1, why: "", greatest: 1_000_000 };
 pub(super) const ROUNDS: Limits =
-    Limits { least: 2, why: ": one round shows no spread", greatest: 1_000_000 };
+    Limits { least: 2, why: ": `exact` needs one to climb and one to draw", greatest: 1_000_000 };
 pub(super) const DRAWS: Limits =
     Limits { least: 100, why: ": fewer give no standard error to go by", greatest: 100_000_000 };
 

@@ -1,5 +1,5 @@
 //! What the tests share: studies made of text, and the repository's data.
-#![allow(dead_code, clippy::disallowed_methods)]
+#![allow(dead_code)]
 
 use consilience::compare::Comparison;
 use consilience::engine::Silent;
