@@ -44,6 +44,7 @@ pub mod math;
 pub mod model;
 pub mod plan;
 pub mod question;
+pub mod sample;
 pub mod shard;
 pub mod study;
 mod target;

@@ -1,0 +1,23 @@
+//! Samplers: draws from a density that is known up to its integral.
+
+use crate::math::Matrix;
+
+/// Draws of one target.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    /// Chains of equal length.
+    pub chains: Vec<Chain>,
+}
+
+/// One chain, warm-up left out.
+#[derive(Debug, Clone)]
+pub struct Chain {
+    /// One draw per row.
+    pub thetas: Matrix,
+    /// log f(θ) per draw.
+    pub log_density: Vec<f64>,
+    /// The Hamiltonian's energy per draw; empty where the sampler has none.
+    pub energy: Vec<f64>,
+    /// Trajectories that diverged.
+    pub divergences: usize,
+}
