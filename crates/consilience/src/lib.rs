@@ -39,6 +39,7 @@ pub mod data;
 pub mod engine;
 mod error;
 pub mod estimate;
+mod fit;
 pub mod kernel;
 pub mod math;
 pub mod model;

@@ -32,12 +32,8 @@ pub enum Question {
         model: Arc<Model>,
         /// The shard's share of the prior.
         share: Share,
-        /// By which method.
-        method: Local,
-        /// Monte Carlo draws.
-        draws: usize,
-        /// Seed of the draws.
-        seed: u64,
+        /// How.
+        order: FitOrder,
     },
     /// The log density at a point, to second order.
     Expand {
@@ -57,6 +53,21 @@ pub enum Question {
         /// One point per row.
         thetas: Arc<Matrix>,
     },
+}
+
+/// How a shard is to compute its own evidence.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct FitOrder {
+    /// By which method.
+    pub method: Local,
+    /// Monte Carlo draws, per chain where there are chains.
+    pub draws: usize,
+    /// Draws of a chain before those, on which it adapts.
+    pub warmup: usize,
+    /// Chains.
+    pub chains: usize,
+    /// Seed.
+    pub seed: u64,
 }
 
 /// How the prior is shared out: a shard works out its own w_s.
@@ -142,12 +153,22 @@ pub struct Summary {
 pub struct Diagnostics {
     /// Monte Carlo draws used.
     pub draws: Option<usize>,
-    /// Effective draws (Kish).
+    /// Effective draws: Kish's for weighted draws, the least bulk ESS for chains.
     pub ess: Option<f64>,
     /// Pareto k̂ of the weights.
     pub k_hat: Option<f64>,
     /// Newton steps to the mode.
     pub newton_steps: Option<usize>,
+    /// The largest rank-normalised split R̂ of any parameter.
+    pub r_hat: Option<f64>,
+    /// The least bulk effective sample size of any parameter.
+    pub ess_bulk: Option<f64>,
+    /// The least tail effective sample size of any parameter.
+    pub ess_tail: Option<f64>,
+    /// The least energy Bayesian fraction of missing information of any chain.
+    pub e_bfmi: Option<f64>,
+    /// Trajectories that diverged.
+    pub divergences: Option<usize>,
 }
 
 impl Question {

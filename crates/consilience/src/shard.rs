@@ -1,19 +1,13 @@
 //! A shard: rows that answer questions and nothing else.
 
 use crate::data::{Table, describe};
-use crate::estimate::importance::{self, Weighted};
-use crate::estimate::{Estimate, Laplace, Mode, newton};
-use crate::math::stream;
-use crate::model::{Likelihood, Model, Subposterior, unbounded};
-use crate::question::{Answer, Diagnostics, Question, Share, Summary, Survey};
-use crate::study::Local;
+use crate::fit::fit;
+use crate::model::{Likelihood, Model, Subposterior};
+use crate::question::{Answer, FitOrder, Question, Share, Summary, Survey};
 use crate::target::Target;
-use crate::{Error, Level, Result, Warning};
+use crate::{Error, Result};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-
-/// Runs of draws in a summary.
-const BATCHES: usize = 20;
 
 /// One shard of the data.
 #[derive(Debug)]
@@ -57,8 +51,8 @@ impl Shard {
                 Answer::Description(describe(&self.table, weights.as_deref(), requests)?)
             }
             Question::Survey { model } => Answer::Survey(self.survey(model)?),
-            Question::Fit { model, share, method, draws, seed } => {
-                Answer::Summary(Box::new(self.fit(model, *share, *method, *draws, *seed)?))
+            Question::Fit { model, share, order } => {
+                Answer::Summary(Box::new(self.fit(model, *share, order)?))
             }
             Question::Expand { model, share, theta } => {
                 let target = self.target(model, *share, 1.0)?.0;
@@ -104,48 +98,10 @@ impl Shard {
         })
     }
 
-    fn fit(
-        &self,
-        model: &Model,
-        share: Share,
-        method: Local,
-        draws: usize,
-        seed: u64,
-    ) -> Result<Summary> {
+    fn fit(&self, model: &Model, share: Share, order: &FitOrder) -> Result<Summary> {
         let w = share.of(self.likelihood(model)?.observations);
         let (target, _) = self.target(model, share, 1.0 / w)?;
-        let found = newton::find_mode(&target, 1e-9, 200)?;
-        let mode = found.mode;
-        let mut warnings = Vec::new();
-        if !found.converged {
-            warnings.push(
-                Warning::new(
-                    Level::Unreliable,
-                    "no-convergence",
-                    format!(
-                        "the search for the mode had not converged after {} steps",
-                        found.steps
-                    ),
-                    "standardise the columns with scale(), or use a prior with a smaller spread",
-                )
-                .value(mode.decrement),
-            );
-        }
-        unbounded::refuse(model, &target, &mode, w)?;
-        let mut summary = match method {
-            Local::Laplace => from_laplace(&mode),
-            _ => {
-                let mut rng = stream(seed, model.stream(), self.index as u64, "importance");
-                let weighted = importance::two_stage(&target, &mode, draws, &mut rng)?;
-                from_importance(&mode, &weighted)
-            }
-        };
-        summary.diagnostics.newton_steps = Some(found.steps);
-        summary.warnings.extend(warnings);
-        for warning in &mut summary.warnings {
-            warning.shard = Some(self.index);
-        }
-        Ok(summary)
+        Ok(fit(model, &target, w, order, self.index)?.summary)
     }
 }
 
@@ -157,45 +113,4 @@ fn fits(model: &Model, columns: usize) -> Result<()> {
         "a point with {columns} coordinates was asked about, and the model has {}",
         model.dim()
     )))
-}
-
-fn from_laplace(mode: &Mode) -> Summary {
-    Summary {
-        method: Local::Laplace.name().into(),
-        log_z: Estimate { value: Laplace::at(mode).log_z, se: None },
-        mean: mode.theta.clone(),
-        covariance: mode.factor.inverse(),
-        mode: mode.theta.clone(),
-        precision: mode.precision.clone(),
-        effective: None,
-        batches: Vec::new(),
-        diagnostics: Diagnostics::default(),
-        warnings: vec![Warning::new(
-            Level::Caution,
-            "no-error-bar",
-            "Laplace's approximation has no error bar",
-            "use local = \"importance\" to see how far off it is",
-        )],
-    }
-}
-
-fn from_importance(mode: &Mode, weighted: &Weighted) -> Summary {
-    let found = weighted.summarise();
-    Summary {
-        method: Local::Importance.name().into(),
-        log_z: found.log_z,
-        warnings: found.warnings("use more draws, fewer shards, or a prior with lighter tails"),
-        diagnostics: Diagnostics {
-            draws: Some(weighted.len()),
-            ess: Some(found.ess),
-            k_hat: found.k_hat,
-            newton_steps: None,
-        },
-        effective: Some(found.ess),
-        mean: found.mean,
-        covariance: found.covariance,
-        mode: mode.theta.clone(),
-        precision: mode.precision.clone(),
-        batches: weighted.batches(BATCHES),
-    }
 }

@@ -245,7 +245,7 @@ impl Exact {
                     draws: Some(count),
                     ess: Some(seen.ess),
                     k_hat: seen.k_hat,
-                    newton_steps: None,
+                    ..Diagnostics::default()
                 },
             }),
             summaries,

@@ -13,7 +13,7 @@ use crate::engine::Session;
 use crate::estimate::Estimate;
 use crate::math::Matrix;
 use crate::model::Model;
-use crate::question::{Answer, Diagnostics, Question, Share, Summary, Survey};
+use crate::question::{Answer, Diagnostics, FitOrder, Question, Share, Summary, Survey};
 use crate::study::{Combine, EvidenceOptions};
 use crate::{Error, Result, Warning};
 use serde::Serialize;
@@ -55,9 +55,13 @@ impl Setting {
         Question::Fit {
             model: self.model.clone(),
             share: self.share,
-            method: self.options.local,
-            draws: self.options.draws,
-            seed: self.options.seed,
+            order: FitOrder {
+                method: self.options.local,
+                draws: self.options.draws,
+                warmup: self.options.warmup,
+                chains: self.options.chains,
+                seed: self.options.seed,
+            },
         }
     }
 }

@@ -228,11 +228,11 @@ fn shard_variance(batches: &[Batch], factor: &Factor, all: &Consensus) -> Option
     Some((variance(&overlaps), variance(&totals)))
 }
 
-/// log mean weight and moments of several batches together.
+/// log Z and moments of several batches together.
 fn pooled(batches: &[&Batch]) -> (f64, Vec<f64>, Matrix) {
     let logs: Vec<f64> = batches.iter().map(|b| b.log_z).collect();
-    let top = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let weights: Vec<f64> = logs.iter().map(|z| exp(z - top)).collect();
+    let top = batches.iter().map(|b| b.log_weight).fold(f64::NEG_INFINITY, f64::max);
+    let weights: Vec<f64> = batches.iter().map(|b| exp(b.log_weight - top)).collect();
     let sum: f64 = weights.iter().sum();
     let d = batches[0].mean.len();
     let mut mean = vec![0.0; d];

@@ -142,7 +142,7 @@ impl Weighted {
             let sum: f64 = self.weights(range.clone(), top).iter().sum();
             let log_z = top + log(sum / range.len() as f64);
             let (mean, covariance) = self.moments(range, top);
-            Batch { log_z, mean, covariance }
+            Batch { log_weight: log_z, log_z, mean, covariance }
         })
         .collect()
     }
@@ -151,11 +151,13 @@ impl Weighted {
 /// One run of consecutive draws.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Batch {
-    /// log of its mean weight.
+    /// log of what its moments count for beside the other batches'.
+    pub log_weight: f64,
+    /// What log Z would be by this run alone.
     pub log_z: f64,
-    /// Its weighted mean.
+    /// Its mean.
     pub mean: Vec<f64>,
-    /// Its weighted covariance.
+    /// Its covariance.
     pub covariance: Matrix,
 }
 

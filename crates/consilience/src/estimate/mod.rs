@@ -1,5 +1,7 @@
 //! Local evidence: from a [`Target`](crate::Target) to log Z with its error bar and moments.
 
+pub mod bridge;
+pub mod chains;
 pub mod importance;
 pub mod laplace;
 pub mod newton;

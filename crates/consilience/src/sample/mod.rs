@@ -1,5 +1,7 @@
 //! Samplers: draws from a density that is known up to its integral.
 
+pub mod nuts;
+
 use crate::math::Matrix;
 
 /// Draws of one target.

@@ -16,6 +16,9 @@ pub(super) const SHARDS: Limits = Limits { least: 1, why: "", greatest: 1_000_00
 pub(super) const CLUSTERS: Limits = Limits { least: 1, why: "", greatest: 1_000_000 };
 pub(super) const ROUNDS: Limits =
     Limits { least: 2, why: ": `exact` needs one to climb and one to draw", greatest: 1_000_000 };
+pub(super) const WARMUP: Limits =
+    Limits { least: 100, why: ": a chain needs some to adapt", greatest: 100_000_000 };
+pub(super) const CHAINS: Limits = Limits { least: 1, why: "", greatest: 1_000 };
 pub(super) const DRAWS: Limits =
     Limits { least: 100, why: ": fewer give no standard error to go by", greatest: 100_000_000 };
 

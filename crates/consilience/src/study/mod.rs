@@ -170,6 +170,10 @@ pub struct EvidenceOptions {
     pub combine: Combine,
     /// How many draws.
     pub draws: usize,
+    /// Draws of a chain before those, on which it adapts.
+    pub warmup: usize,
+    /// Chains per shard.
+    pub chains: usize,
     /// The standard error of a log evidence to aim at.
     pub se_target: f64,
     /// At most how many rounds.
@@ -184,6 +188,8 @@ impl Default for EvidenceOptions {
             local: Local::default(),
             combine: Combine::default(),
             draws: 10_000,
+            warmup: 2_000,
+            chains: 1,
             se_target: 0.01,
             rounds: 20,
             seed: 1,

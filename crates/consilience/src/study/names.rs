@@ -68,8 +68,14 @@ named! {
         None = "none",
         /// Laplace's approximation.
         Laplace = "laplace",
-        /// Importance sampling.
+        /// Importance sampling around the mode.
         Importance = "importance",
+        /// NUTS draws, and a bridge to a normal density.
+        NutsBridge = "nuts+bridge",
+        /// NUTS draws, and a bridge to a standard normal after standardising and symmetrising.
+        NutsWarp3 = "nuts+warp3",
+        /// NUTS draws, and importance sampling at their moments.
+        NutsImportance = "nuts+importance",
     }
 }
 

@@ -20,7 +20,8 @@ const DATA: &[&str] = &["path", "missing", "weights", "delimiter", "comment"];
 const SPLIT: &[&str] = &["shards", "by", "share", "seed", "clusters"];
 const PRIOR: &[&str] = &["coefficients", "intercept", "log_sd", "log_dispersion", "parameters"];
 const MODEL: &[&str] = &["name", "formula", "family", "probability", "prior"];
-const EVIDENCE: &[&str] = &["local", "combine", "draws", "se_target", "rounds", "seed"];
+const EVIDENCE: &[&str] = 
+    &["local", "combine", "draws", "warmup", "chains", "se_target", "rounds", "seed"];
 
 /// For keys that stand in the wrong table.
 const HOMES: &Homes = &[
@@ -203,6 +204,12 @@ fn evidence(section: Section<'_>) -> Result<EvidenceOptions> {
     }
     if let Some(item) = section.get("draws") {
         evidence.draws = count(&item, checks::DRAWS)? as usize;
+    }
+    if let Some(item) = section.get("warmup") {
+        evidence.warmup = count(&item, checks::WARMUP)? as usize;
+    }
+    if let Some(item) = section.get("chains") {
+        evidence.chains = count(&item, checks::CHAINS)? as usize;
     }
     if let Some(item) = section.get("se_target") {
         evidence.se_target = item.number()?;

@@ -1,0 +1,286 @@
+//! One shard's own evidence and moments, by the method that was asked for.
+
+use crate::estimate::bridge::{Bridge, Warp, bridge, moments};
+use crate::estimate::importance::{self, T_DF, T_SHARE, Weighted};
+use crate::estimate::{Batch, Estimate, Laplace, Mode, newton};
+use crate::math::{Cholesky, Proposal, Stream, stream};
+use crate::model::{Model, Subposterior, unbounded};
+use crate::question::{Diagnostics, FitOrder, Summary};
+use crate::sample::Sample;
+use crate::sample::nuts::{Lengths, nuts};
+use crate::study::Local;
+use crate::target::Target;
+use crate::{Error, Level, Result, Warning};
+
+/// Runs of draws in a summary.
+const BATCHES: usize = 20;
+
+/// The relative error of a bridge, in nats, beyond which it is not to be trusted.
+const MOST_BRIDGE_ERROR: f64 = 0.1;
+
+/// A summary, and the draws behind it if a chain made them.
+pub struct Fitted {
+    /// What leaves the shard.
+    pub summary: Summary,
+    /// What stays, unless it is to be kept.
+    pub sample: Option<Sample>,
+}
+
+/// What a fit works on.
+struct Task<'a> {
+    model: &'a Model,
+    target: &'a Subposterior,
+    mode: Mode,
+    order: &'a FitOrder,
+    shard: usize,
+}
+
+/// Fits a model to one shard. `w` is the shard's share of the prior.
+pub fn fit(
+    model: &Model,
+    target: &Subposterior,
+    w: f64,
+    order: &FitOrder,
+    shard: usize,
+) -> Result<Fitted> {
+    let found = newton::find_mode(target, 1e-9, 200)?;
+    unbounded::refuse(model, target, &found.mode, w)?;
+    let task = Task { model, target, mode: found.mode, order, shard };
+    let mut fitted = task.by(order.method)?;
+    let summary = &mut fitted.summary;
+    summary.diagnostics.newton_steps = Some(found.steps);
+    // Draws correct a mode that is only near; Laplace's approximation has nothing but the mode.
+    if !found.converged && summary.effective.is_none() {
+        let message =
+            format!("the search for the mode had not converged after {} steps", found.steps);
+        let advice = "standardise the columns with scale(), or use a prior with a smaller spread";
+        let warning = Warning::new(Level::Unreliable, "no-convergence", message, advice);
+        summary.warnings.push(warning.value(task.mode.decrement));
+    }
+    for warning in &mut summary.warnings {
+        warning.shard = Some(shard);
+    }
+    Ok(fitted)
+}
+
+impl Task<'_> {
+    fn by(&self, method: Local) -> Result<Fitted> {
+        match method {
+            Local::Laplace => Ok(self.laplace()),
+            Local::NutsBridge => self.nuts_bridge(Warp::Normal, method),
+            Local::NutsWarp3 => self.nuts_bridge(Warp::Warp3, method),
+            Local::NutsImportance => self.nuts_importance(),
+            Local::Importance => self.importance(),
+            _ => self.auto(),
+        }
+    }
+
+    fn stream(&self, purpose: &str) -> Stream {
+        stream(self.order.seed, self.model.stream(), self.shard as u64, purpose)
+    }
+
+    /// The cheapest method that passes its own diagnostics.
+    fn auto(&self) -> Result<Fitted> {
+        let quick = self.importance()?;
+        if quick.summary.warnings.is_empty() || self.target.dim() == 0 {
+            return Ok(quick);
+        }
+        let why: Vec<&str> = quick.summary.warnings.iter().map(|w| w.message.as_str()).collect();
+        let mut fitted = self.nuts_bridge(Warp::Warp3, Local::NutsWarp3)?;
+        let message = format!("took {} since by importance sampling {}", Local::NutsWarp3, why.join("; "));
+        let advice = "nothing needs to be done; local = \"nuts+warp3\" saves the attempt";
+        fitted.summary.warnings.push(Warning::new(Level::Note, "auto-method", message, advice));
+        Ok(fitted)
+    }
+
+    fn summary(&self, method: Local, log_z: Estimate) -> Summary {
+        Summary {
+            method: method.name().into(),
+            log_z,
+            mean: self.mode.theta.clone(),
+            covariance: self.mode.factor.inverse(),
+            mode: self.mode.theta.clone(),
+            precision: self.mode.precision.clone(),
+            effective: None,
+            batches: Vec::new(),
+            diagnostics: Diagnostics::default(),
+            warnings: Vec::new(),
+        }
+    }
+
+    fn laplace(&self) -> Fitted {
+        let log_z = Estimate { value: Laplace::at(&self.mode).log_z, se: None };
+        let mut summary = self.summary(Local::Laplace, log_z);
+        summary.warnings.push(Warning::new(
+            Level::Caution,
+            "no-error-bar",
+            "Laplace's approximation has no error bar",
+            "use local = \"importance\" to see how far off it is",
+        ));
+        Fitted { summary, sample: None }
+    }
+
+    fn importance(&self) -> Result<Fitted> {
+        let mut rng = self.stream("importance");
+        let weighted = importance::two_stage(self.target, &self.mode, self.order.draws, &mut rng)?;
+        Ok(Fitted { summary: self.weighted(Local::Importance, &weighted), sample: None })
+    }
+
+    /// The summary of weighted draws.
+    fn weighted(&self, method: Local, weighted: &Weighted) -> Summary {
+        let found = weighted.summarise();
+        let mut summary = self.summary(method, found.log_z);
+        summary.warnings =
+            found.warnings("use more draws, fewer shards, or a prior with lighter tails");
+        summary.diagnostics.draws = Some(weighted.len());
+        summary.diagnostics.ess = Some(found.ess);
+        summary.diagnostics.k_hat = found.k_hat;
+        summary.effective = Some(found.ess);
+        summary.mean = found.mean;
+        summary.covariance = found.covariance;
+        summary.batches = weighted.batches(BATCHES);
+        summary
+    }
+
+    fn chains(&self) -> Result<Sample> {
+        let lengths = Lengths { draws: self.order.draws, warmup: self.order.warmup };
+        let streams = (0..self.order.chains).map(|c| self.stream(&format!("nuts {c}"))).collect();
+        nuts(self.target, &self.mode, lengths, streams)
+    }
+
+    fn nuts_bridge(&self, warp: Warp, method: Local) -> Result<Fitted> {
+        if self.target.dim() == 0 {
+            return self.importance();
+        }
+        let sample = self.chains()?;
+        let summary = self.bridged(method, warp, &sample)?;
+        Ok(Fitted { summary, sample: Some(sample) })
+    }
+
+    /// The summary of a chain's draws with the evidence of a bridge built on them.
+    fn bridged(&self, method: Local, warp: Warp, sample: &Sample) -> Result<Summary> {
+        let found = bridge(self.target, sample, warp, &mut self.stream("bridge"))?;
+        let mut summary = self.summary(method, found.log_z);
+        self.describe_chains(&mut summary, sample);
+        summary.batches = batches(sample, &influences(sample, &found), found.log_z.value);
+        let se = found.log_z.se.unwrap_or(0.0);
+        if se > MOST_BRIDGE_ERROR {
+            let message = format!("the bridge's error {se:.2} is over {MOST_BRIDGE_ERROR} nats");
+            let advice = "use more draws";
+            let warning = Warning::new(Level::Unreliable, "bridge-error", message, advice);
+            summary.warnings.push(warning.value(se));
+        }
+        Ok(summary)
+    }
+
+    fn nuts_importance(&self) -> Result<Fitted> {
+        if self.target.dim() == 0 {
+            return self.importance();
+        }
+        let sample = self.chains()?;
+        let (mean, covariance) = moments(all_draws(&sample), self.target.dim());
+        let factor = Cholesky::new(&covariance).ok_or_else(|| {
+            Error::numeric("the draws have no positive definite covariance; use more draws")
+        })?;
+        let proposal = Proposal::from_covariance(mean, &factor, T_SHARE, T_DF);
+        let mut rng = self.stream("nuts importance");
+        let weighted = importance::weigh(self.target, &proposal, self.order.draws, &mut rng)?;
+        let mut summary = self.weighted(Local::NutsImportance, &weighted);
+        let by_weights = summary.clone();
+        self.describe_chains(&mut summary, &sample);
+        // The weighted draws are the better ones: they carry the moments.
+        summary.mean = by_weights.mean;
+        summary.covariance = by_weights.covariance;
+        summary.effective = by_weights.effective;
+        summary.diagnostics.ess = by_weights.diagnostics.ess;
+        Ok(Fitted { summary, sample: Some(sample) })
+    }
+
+    /// Moments of a chain's draws, how well it ran, and what to say about that.
+    fn describe_chains(&self, summary: &mut Summary, sample: &Sample) {
+        let seen = sample.diagnose();
+        let d = self.target.dim();
+        (summary.mean, summary.covariance) = moments(all_draws(sample), d);
+        // The bias of estimated moments goes with 1/N per square: the harmonic mean is their N.
+        let inverse: f64 = seen
+            .parameters
+            .iter()
+            .filter_map(|p| p.ess_square)
+            .map(|ess| 1.0 / ess)
+            .sum::<f64>();
+        summary.effective = Some(d as f64 / inverse).filter(|n| n.is_finite());
+        let kept: usize = sample.chains.iter().map(|c| c.thetas.rows()).sum();
+        let diagnostics = &mut summary.diagnostics;
+        diagnostics.draws = Some(kept);
+        diagnostics.ess = seen.ess_bulk;
+        diagnostics.r_hat = seen.r_hat;
+        diagnostics.ess_bulk = seen.ess_bulk;
+        diagnostics.ess_tail = seen.ess_tail;
+        diagnostics.e_bfmi = seen.e_bfmi;
+        diagnostics.divergences = Some(seen.divergences);
+        summary.warnings.extend(chain_warnings(&summary.diagnostics, kept));
+    }
+}
+
+/// All draws, chain after chain.
+fn all_draws(sample: &Sample) -> impl Iterator<Item = &[f64]> + Clone {
+    sample.chains.iter().flat_map(|c| (0..c.thetas.rows()).map(|k| c.thetas.row(k)))
+}
+
+/// By how much each draw moves log Z. The first half of a chain only fitted the proposal.
+fn influences(sample: &Sample, found: &Bridge) -> Vec<f64> {
+    let mut second_halves = found.influence.iter();
+    let mut out = Vec::new();
+    for chain in &sample.chains {
+        let rows = chain.thetas.rows();
+        out.extend(vec![0.0; rows / 2]);
+        let scale = rows as f64 / (rows - rows / 2) as f64;
+        out.extend(second_halves.by_ref().take(rows - rows / 2).map(|i| scale * i));
+    }
+    // The proposals are as many as the second halves' draws; they count for the batches in turn.
+    let all = out.len();
+    let proposals = &found.proposal_influence;
+    for (k, value) in out.iter_mut().enumerate() {
+        *value += proposals[k * proposals.len() / all];
+    }
+    out
+}
+
+/// Moments and log Z of consecutive runs of draws.
+fn batches(sample: &Sample, influence: &[f64], log_z: f64) -> Vec<Batch> {
+    let draws: Vec<&[f64]> = all_draws(sample).collect();
+    let d = draws.first().map_or(0, |theta| theta.len());
+    (0..BATCHES)
+        .map(|b| {
+            let range = b * draws.len() / BATCHES..(b + 1) * draws.len() / BATCHES;
+            let (mean, covariance) = moments(draws[range.clone()].iter().copied(), d);
+            let moved = influence[range.clone()].iter().sum::<f64>() / range.len() as f64;
+            Batch { log_weight: 0.0, log_z: log_z + moved, mean, covariance }
+        })
+        .collect()
+}
+
+/// Warnings about a chain that did not run well.
+fn chain_warnings(seen: &Diagnostics, kept: usize) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let advice = "use more draws and a longer warmup, or standardise the columns with scale()";
+    if let Some(r_hat) = seen.r_hat.filter(|r| *r > 1.01) {
+        let level = if r_hat > 1.05 { Level::Unreliable } else { Level::Caution };
+        let message = format!("the chain has not mixed: R̂ = {r_hat:.3} is over 1.01");
+        warnings.push(Warning::new(level, "r-hat", message, advice).value(r_hat));
+    }
+    if let Some(ess) = seen.ess_bulk.filter(|ess| *ess < 100.0) {
+        let message = format!("only {ess:.0} effective draws (at least 100)");
+        warnings.push(Warning::new(Level::Unreliable, "low-ess", message, advice).value(ess));
+    }
+    if let Some(count) = seen.divergences.filter(|n| *n > 0) {
+        let level = if count * 100 > kept { Level::Unreliable } else { Level::Caution };
+        let message = format!("{count} of {kept} trajectories diverged");
+        warnings.push(Warning::new(level, "divergences", message, advice).value(count as f64));
+    }
+    if let Some(e_bfmi) = seen.e_bfmi.filter(|e| *e < 0.3) {
+        let message = format!("the energy hardly moves: E-BFMI = {e_bfmi:.2} is under 0.3");
+        warnings.push(Warning::new(Level::Caution, "e-bfmi", message, advice).value(e_bfmi));
+    }
+    warnings
+}
