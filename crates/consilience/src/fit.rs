@@ -1,6 +1,7 @@
 //! One shard's own evidence and moments, by the method that was asked for.
 
 use crate::estimate::bridge::{Bridge, Warp, bridge, moments};
+use crate::estimate::chains::SampleDiagnostics;
 use crate::estimate::importance::{self, T_DF, T_SHARE, Weighted};
 use crate::estimate::{Batch, Estimate, Laplace, Mode, newton};
 use crate::math::{Cholesky, Proposal, Stream, stream};
@@ -87,7 +88,8 @@ impl Task<'_> {
         }
         let why: Vec<&str> = quick.summary.warnings.iter().map(|w| w.message.as_str()).collect();
         let mut fitted = self.nuts_bridge(Warp::Warp3, Local::NutsWarp3)?;
-        let message = format!("took {} since by importance sampling {}", Local::NutsWarp3, why.join("; "));
+        let message =
+            format!("took {} since by importance sampling {}", Local::NutsWarp3, why.join("; "));
         let advice = "nothing needs to be done; local = \"nuts+warp3\" saves the attempt";
         fitted.summary.warnings.push(Warning::new(Level::Note, "auto-method", message, advice));
         Ok(fitted)
@@ -202,23 +204,14 @@ impl Task<'_> {
         let d = self.target.dim();
         (summary.mean, summary.covariance) = moments(all_draws(sample), d);
         // The bias of estimated moments goes with 1/N per square: the harmonic mean is their N.
-        let inverse: f64 = seen
-            .parameters
-            .iter()
-            .filter_map(|p| p.ess_square)
-            .map(|ess| 1.0 / ess)
-            .sum::<f64>();
+        let inverse: f64 =
+            seen.parameters.iter().filter_map(|p| p.ess_square).map(|ess| 1.0 / ess).sum::<f64>();
         summary.effective = Some(d as f64 / inverse).filter(|n| n.is_finite());
         let kept: usize = sample.chains.iter().map(|c| c.thetas.rows()).sum();
-        let diagnostics = &mut summary.diagnostics;
-        diagnostics.draws = Some(kept);
-        diagnostics.ess = seen.ess_bulk;
-        diagnostics.r_hat = seen.r_hat;
-        diagnostics.ess_bulk = seen.ess_bulk;
-        diagnostics.ess_tail = seen.ess_tail;
-        diagnostics.e_bfmi = seen.e_bfmi;
-        diagnostics.divergences = Some(seen.divergences);
-        summary.warnings.extend(chain_warnings(&summary.diagnostics, kept));
+        summary.warnings.extend(chain_warnings(&seen, kept));
+        summary.diagnostics.draws = Some(kept);
+        summary.diagnostics.ess = seen.ess_bulk;
+        summary.diagnostics.chains = Some(Box::new(seen));
     }
 }
 
@@ -261,7 +254,7 @@ fn batches(sample: &Sample, influence: &[f64], log_z: f64) -> Vec<Batch> {
 }
 
 /// Warnings about a chain that did not run well.
-fn chain_warnings(seen: &Diagnostics, kept: usize) -> Vec<Warning> {
+fn chain_warnings(seen: &SampleDiagnostics, kept: usize) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let advice = "use more draws and a longer warmup, or standardise the columns with scale()";
     if let Some(r_hat) = seen.r_hat.filter(|r| *r > 1.01) {
@@ -273,7 +266,8 @@ fn chain_warnings(seen: &Diagnostics, kept: usize) -> Vec<Warning> {
         let message = format!("only {ess:.0} effective draws (at least 100)");
         warnings.push(Warning::new(Level::Unreliable, "low-ess", message, advice).value(ess));
     }
-    if let Some(count) = seen.divergences.filter(|n| *n > 0) {
+    let count = seen.divergences;
+    if count > 0 {
         let level = if count * 100 > kept { Level::Unreliable } else { Level::Caution };
         let message = format!("{count} of {kept} trajectories diverged");
         warnings.push(Warning::new(level, "divergences", message, advice).value(count as f64));

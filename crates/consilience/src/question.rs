@@ -1,6 +1,7 @@
 //! What is asked of a shard, and what it answers: the only things that pass between the two.
 
 use crate::data::{Fact, Request};
+use crate::estimate::chains::SampleDiagnostics;
 use crate::estimate::{Batch, Estimate};
 use crate::math::Matrix;
 use crate::model::Model;
@@ -159,16 +160,8 @@ pub struct Diagnostics {
     pub k_hat: Option<f64>,
     /// Newton steps to the mode.
     pub newton_steps: Option<usize>,
-    /// The largest rank-normalised split R̂ of any parameter.
-    pub r_hat: Option<f64>,
-    /// The least bulk effective sample size of any parameter.
-    pub ess_bulk: Option<f64>,
-    /// The least tail effective sample size of any parameter.
-    pub ess_tail: Option<f64>,
-    /// The least energy Bayesian fraction of missing information of any chain.
-    pub e_bfmi: Option<f64>,
-    /// Trajectories that diverged.
-    pub divergences: Option<usize>,
+    /// How the chains ran; `None` where there are none.
+    pub chains: Option<Box<SampleDiagnostics>>,
 }
 
 impl Question {

@@ -47,16 +47,25 @@ const ITERATIONS: usize = 1000;
 
 /// The evidence of a target from its draws. Fails, saying why, where the draws have no positive
 /// definite covariance or the iteration does not settle.
-pub fn bridge(target: &dyn Target, sample: &Sample, warp: Warp, rng: &mut Stream) -> Result<Bridge> {
+pub fn bridge(
+    target: &dyn Target,
+    sample: &Sample,
+    warp: Warp,
+    rng: &mut Stream,
+) -> Result<Bridge> {
     let d = target.dim();
     let halves: Vec<(usize, usize)> =
         sample.chains.iter().map(|c| (c.thetas.rows() / 2, c.thetas.rows())).collect();
-    let fit = sample.chains.iter().zip(&halves).flat_map(|(c, (half, _))| {
-        (0..*half).map(|k| c.thetas.row(k))
-    });
+    let fit = sample
+        .chains
+        .iter()
+        .zip(&halves)
+        .flat_map(|(c, (half, _))| (0..*half).map(|k| c.thetas.row(k)));
     let (mean, covariance) = moments(fit, d);
     let factor = Cholesky::new(&covariance).ok_or_else(|| {
-        Error::numeric("the draws have no positive definite covariance to bridge from; use more draws")
+        Error::numeric(
+            "the draws have no positive definite covariance to bridge from; use more draws",
+        )
     })?;
     let meeting = Meeting { target, mean, factor, warp };
 
@@ -66,13 +75,13 @@ pub fn bridge(target: &dyn Target, sample: &Sample, warp: Warp, rng: &mut Stream
         .zip(&halves)
         .flat_map(|(c, (half, all))| (*half..*all).map(|k| (c.thetas.row(k), c.log_density[k])))
         .collect();
-    let standardised: Vec<Vec<f64>> = kept.iter().map(|(theta, _)| meeting.standardise(theta)).collect();
+    let standardised: Vec<Vec<f64>> =
+        kept.iter().map(|(theta, _)| meeting.standardise(theta)).collect();
     let values: Vec<f64> = kept.iter().map(|(_, value)| *value).collect();
     let l1 = meeting.log_ratios(&standardised, Some(&values));
 
-    let proposals: Vec<Vec<f64>> = (0..kept.len())
-        .map(|_| (0..d).map(|_| StandardNormal.sample(rng)).collect())
-        .collect();
+    let proposals: Vec<Vec<f64>> =
+        (0..kept.len()).map(|_| (0..d).map(|_| StandardNormal.sample(rng)).collect()).collect();
     let l2 = meeting.log_ratios(&proposals, None);
     if l1.iter().any(|l| !l.is_finite()) || l2.iter().any(|l| l.is_nan() || *l == f64::INFINITY) {
         return Err(Error::numeric("the density is not finite at a draw"));

@@ -9,8 +9,8 @@ use crate::estimate::Mode;
 use crate::math::{Matrix, Stream, dot};
 use crate::target::Target;
 use crate::{Error, Result};
-use nuts_rs::{CpuLogpFunc, CpuMath, CpuMathError, DiagNutsSettings, HasDims, LogpError, Settings};
 use nuts_rs::{Chain as _, Storable, Value};
+use nuts_rs::{CpuLogpFunc, CpuMath, CpuMathError, DiagNutsSettings, HasDims, LogpError, Settings};
 use rand::Rng;
 use std::collections::HashMap;
 

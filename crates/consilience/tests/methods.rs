@@ -1,0 +1,168 @@
+//! Every way to a shard's evidence against exact values, and their error bars against their spread.
+
+mod common;
+
+use common::{Case, run, truth};
+use consilience::math::stream;
+use rand::RngExt;
+
+const METHODS: [&str; 4] = ["importance", "nuts+bridge", "nuts+warp3", "nuts+importance"];
+
+const PIMA: &str = "type ~ scale(npreg) + scale(glu) + scale(bp) + scale(skin) + scale(bmi) + scale(ped) + scale(age)";
+
+/// Data, formula, family, and the path to its value in data/truth.json.
+fn cases() -> Vec<(&'static str, String, &'static str, f64, f64)> {
+    let value = |data: &str, model: &str| {
+        let case = &truth()[data]["models"][model];
+        (case["value"].as_f64().unwrap(), case["se"].as_f64().unwrap())
+    };
+    let gauss: Vec<String> =
+        truth()["gauss"]["models"].as_object().unwrap().keys().cloned().collect();
+    let mut cases = Vec::new();
+    for family in ["logistic", "probit"] {
+        let (exact, se) = value("pima_tr", &format!("{family}, normal(0,1)"));
+        cases.push(("pima_tr.csv", PIMA.to_string(), family, exact, se));
+    }
+    let (exact, se) = value("sim2", "11111");
+    cases.push(("sim2.parquet", "y ~ x1 + x2 + x3 + x4 + x5".to_string(), "logistic", exact, se));
+    for formula in gauss {
+        let (exact, se) = value("gauss", &formula);
+        cases.push(("gauss.parquet", formula, "gaussian", exact, se));
+    }
+    let flights = "late ~ 0 + dep_delay + carrier";
+    let (exact, se) = value("flights", flights);
+    cases.push(("flights.parquet", flights.to_string(), "logistic", exact, se));
+    cases
+}
+
+#[test]
+fn every_method_agrees_with_every_exact_value() {
+    for (data, formula, family, exact, se_exact) in cases() {
+        for method in METHODS {
+            let mut study = Case::new(data, 1);
+            study.evidence =
+                format!("combine = \"normal\"\nlocal = {method:?}\ndraws = 4000\nwarmup = 1000");
+            study.model(&formula, family);
+            let result = run(&study.text());
+            let found = result.models[0].log_evidence;
+            let z = (found.value - exact) / found.se.unwrap().hypot(se_exact);
+            println!(
+                "{data} {family} {method}: {:.4} ± {:.4}, z = {z:+.2}",
+                found.value,
+                found.se.unwrap()
+            );
+            assert!(z.abs() < 4.0, "{data} {formula} {method}: {found:?} is not {exact}");
+            assert!(result.is_reliable(), "{data} {method}: {:?}", result.models[0].warnings);
+            assert_eq!(result.models[0].shards[0].method.as_deref(), Some(method));
+        }
+    }
+}
+
+/// log ∫∫ e^g on a square by the trapezoidal rule.
+fn integrate(g: &dyn Fn(f64, f64) -> f64, (x0, x1): (f64, f64), (y0, y1): (f64, f64)) -> f64 {
+    let steps = 500;
+    let at = |from: f64, to: f64, i: i32| from + (to - from) * f64::from(i) / f64::from(steps);
+    let values: Vec<f64> = (0..=steps)
+        .flat_map(|i| (0..=steps).map(move |j| (at(x0, x1, i), at(y0, y1, j))))
+        .map(|(x, y)| g(x, y))
+        .collect();
+    let cell = (x1 - x0) * (y1 - y0) / f64::from(steps * steps);
+    consilience::math::log_sum_exp(&values) + cell.ln()
+}
+
+/// A model of two parameters on 500 rows, with its exact evidence.
+struct Small {
+    family: &'static str,
+    formula: &'static str,
+    csv: String,
+    exact: f64,
+}
+
+fn small_cases() -> Vec<Small> {
+    let mut rng = stream(11, 0, 0, "calibration data");
+    let mut normal = || (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0;
+    let rows: Vec<(f64, f64)> = (0..500).map(|_| (normal(), normal())).collect();
+    let prior = |a: f64, b: f64| -0.5 * (a * a + b * b) - (2.0 * std::f64::consts::PI).ln();
+    let softplus = |x: f64| x.max(0.0) + (-x.abs()).exp().ln_1p();
+    let binary: Vec<(f64, f64)> =
+        rows.iter().map(|(x, e)| (f64::from(0.5 + x + 1.7 * e > 0.0), *x)).collect();
+    let counts: Vec<(f64, f64)> =
+        rows.iter().map(|(x, e)| ((0.3 + 0.4 * x + 0.3 * e).exp().round(), *x)).collect();
+    let line: Vec<(f64, f64)> = rows.iter().map(|(x, e)| (0.8 * x + 1.5 * e, *x)).collect();
+    let csv = |data: &[(f64, f64)]| {
+        data.iter().fold("y,x\n".to_string(), |text, (y, x)| text + &format!("{y},{x}\n"))
+    };
+    let logistic = |a: f64, b: f64| {
+        binary.iter().map(|(y, x)| y * (a + b * x) - softplus(a + b * x)).sum::<f64>() + prior(a, b)
+    };
+    let poisson = |a: f64, b: f64| {
+        let term =
+            |(y, x): &(f64, f64)| y * (a + b * x) - (a + b * x).exp() - libm::lgamma(y + 1.0);
+        counts.iter().map(term).sum::<f64>() + prior(a, b)
+    };
+    let gaussian = |b: f64, u: f64| {
+        let rss: f64 = line.iter().map(|(y, x)| (y - b * x).powi(2)).sum();
+        let n = line.len() as f64;
+        -n * (u + 0.5 * (2.0 * std::f64::consts::PI).ln()) - 0.5 * rss * (-2.0 * u).exp()
+            + prior(b, u)
+    };
+    vec![
+        Small {
+            family: "logistic",
+            formula: "y ~ x",
+            csv: csv(&binary),
+            exact: integrate(&logistic, (-1.0, 2.0), (-0.5, 2.5)),
+        },
+        Small {
+            family: "poisson",
+            formula: "y ~ x",
+            csv: csv(&counts),
+            exact: integrate(&poisson, (-0.5, 1.2), (-0.3, 1.2)),
+        },
+        Small {
+            family: "gaussian",
+            formula: "y ~ 0 + x",
+            csv: csv(&line),
+            exact: integrate(&gaussian, (-0.2, 1.8), (-0.2, 1.0)),
+        },
+    ]
+}
+
+/// (estimate − exact)/se over seeds 1…K must look standard normal. CALIBRATION_SEEDS=100 runs the
+/// long version whose table stands in docs/accuracy.md.
+#[test]
+fn error_bars_of_every_method_are_calibrated() {
+    let seeds: u64 =
+        std::env::var("CALIBRATION_SEEDS").ok().and_then(|v| v.parse().ok()).unwrap_or(40);
+    // With fewer seeds the sample's own spread is wider: three standard errors of a mean and an sd.
+    let slack = 3.0 / (seeds as f64).sqrt();
+    let folder = tempfile::tempdir().unwrap();
+    println!("| case | method | mean z | sd z | max abs z | mean se |\n|---|---|---|---|---|---|");
+    for small in small_cases() {
+        let path = folder.path().join(format!("{}.csv", small.family));
+        std::fs::write(&path, &small.csv).unwrap();
+        for method in METHODS {
+            let (mut zs, mut ses) = (Vec::new(), Vec::new());
+            for seed in 1..=seeds {
+                let mut study = Case::new(path.to_str().unwrap(), 1);
+                study.evidence = format!(
+                    "combine = \"normal\"\nlocal = {method:?}\ndraws = 1000\nwarmup = 500\nseed = {seed}"
+                );
+                study.model(small.formula, small.family);
+                let found = run(&study.text()).models[0].log_evidence;
+                zs.push((found.value - small.exact) / found.se.unwrap());
+                ses.push(found.se.unwrap());
+            }
+            let n = zs.len() as f64;
+            let mean = zs.iter().sum::<f64>() / n;
+            let sd = (zs.iter().map(|z| (z - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
+            let max = zs.iter().fold(0.0, |m: f64, z| m.max(z.abs()));
+            let se = ses.iter().sum::<f64>() / n;
+            println!("| {} | {method} | {mean:+.2} | {sd:.2} | {max:.2} | {se:.4} |", small.family);
+            assert!(max < 4.5, "{} {method}: max |z| {max}", small.family);
+            assert!(mean.abs() < slack.max(0.3), "{} {method}: mean z {mean}", small.family);
+            let (low, high) = if seeds >= 100 { (0.75, 1.3) } else { (1.0 - slack, 1.0 + slack) };
+            assert!((low..high).contains(&sd), "{} {method}: sd of z {sd}", small.family);
+        }
+    }
+}
