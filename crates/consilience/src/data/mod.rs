@@ -34,6 +34,7 @@ pub use poly::Basis;
 pub use recipe::{
     INTERCEPT, MAX_COLUMNS, Part, Recipe, RecipeColumn, Response, ResponseKind, Variable,
 };
+pub(crate) use schema::agree_or_blame;
 pub use schema::{Ask, agree};
 pub use table::{Column, Origin, Table};
 pub use terms::{MAX_TERMS, Term, Terms};
