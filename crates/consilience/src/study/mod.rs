@@ -38,6 +38,7 @@ mod names;
 mod overrides;
 mod parse;
 mod prior;
+mod template;
 #[cfg(test)]
 mod tests;
 
@@ -47,6 +48,7 @@ pub use prior::{
     DEFAULT_PRIOR, NamedPrior, ParameterName, PriorTable, Role, resolve_priors,
     unmatched_study_priors,
 };
+pub use template::template;
 
 use crate::model::Family;
 use crate::{Place, Result, Warning};
