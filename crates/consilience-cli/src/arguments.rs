@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// Bayesian model choice on data that is split over shards: which model do the data support, with
 /// what probability, and how sure is that answer?
 #[derive(Debug, Parser)]
-#[command(version, propagate_version = true, after_help = EXIT_CODES)]
+#[command(name = "consilience", version, propagate_version = true, after_help = EXIT_CODES)]
 pub struct Arguments {
     /// What to do.
     #[command(subcommand)]
@@ -51,7 +51,8 @@ model and posterior model probabilities; below it stands what should be known ab
 const INIT_EXAMPLES: &str = "\
 Examples:
   consilience init patients.csv
-  consilience init patients.csv --outcome cured --out cured.toml";
+  consilience init patients.csv --outcome cured --out cured.toml
+  consilience init 'parts/*.parquet' --out - | less";
 
 /// A study, and what to change in it.
 #[derive(Debug, Args)]
@@ -62,13 +63,13 @@ pub struct StudyArguments {
     #[arg(long, value_name = "PATH")]
     pub data: Vec<String>,
     /// Number of shards
-    #[arg(long, value_name = "N")]
-    pub shards: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true)]
+    pub shards: Option<u64>,
     /// Seed of the Monte Carlo draws
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// Seed of the split into shards
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true)]
     pub split_seed: Option<u64>,
     /// How shards are combined: exact (a few rounds) or normal (one round, approximate)
     #[arg(long, value_name = "METHOD")]
@@ -77,11 +78,11 @@ pub struct StudyArguments {
     #[arg(long, value_name = "METHOD")]
     pub local: Option<Local>,
     /// Monte Carlo draws, at most
-    #[arg(long, value_name = "N")]
-    pub draws: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true)]
+    pub draws: Option<u64>,
     /// Threads to work on [default: all cores]; the result does not depend on it
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub threads: Option<u16>,
+    #[arg(long, value_name = "N", value_parser = threads, allow_negative_numbers = true)]
+    pub threads: Option<u64>,
 }
 
 /// How to compare.
@@ -103,12 +104,13 @@ pub struct CompareArguments {
 /// What to write a study for.
 #[derive(Debug, Args)]
 pub struct InitArguments {
-    /// The data: csv, tsv, csv.gz or parquet
+    /// The data: csv, tsv, csv.gz or parquet; several files as a pattern in quotes
     pub data: PathBuf,
     /// The outcome's column [default: guessed from names and values]
     #[arg(long, value_name = "COLUMN")]
     pub outcome: Option<String>,
-    /// The study file to write, or - for stdout [default: the data's name with .toml, here]
+    /// The study file to write, or - for stdout [default: the data's name with .toml, here;
+    /// study.toml for a pattern]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Replace the file if it is there
@@ -121,12 +123,12 @@ impl StudyArguments {
     pub fn overrides(&self) -> Overrides {
         Overrides {
             data: (!self.data.is_empty()).then(|| self.data.clone()),
-            shards: self.shards,
+            shards: self.shards.map(count),
             seed: self.seed,
             split_seed: self.split_seed,
             combine: self.combine,
             local: self.local,
-            draws: self.draws,
+            draws: self.draws.map(count),
             ..Overrides::default()
         }
     }
@@ -134,6 +136,29 @@ impl StudyArguments {
     /// How many threads.
     pub fn threads(&self) -> usize {
         let all = || std::thread::available_parallelism().map_or(1, usize::from);
-        self.threads.map_or_else(all, usize::from)
+        self.threads.map_or_else(all, count)
     }
+}
+
+/// More threads than this only get in each other's way; far more are refused by the system.
+const MOST_THREADS: u64 = 1024;
+
+/// A whole number. The standard library's word on others ("invalid digit") helps nobody.
+fn whole(text: &str) -> Result<u64, String> {
+    use std::num::IntErrorKind::PosOverflow;
+    text.parse().map_err(|error: std::num::ParseIntError| match error.kind() {
+        PosOverflow => format!("it can be at most {}", u64::MAX),
+        _ => "a whole number is needed, 0 or more".to_string(),
+    })
+}
+
+fn threads(text: &str) -> Result<u64, String> {
+    let range = 1..=MOST_THREADS;
+    let wrong = || format!("a whole number is needed, 1 to {MOST_THREADS}");
+    text.parse().ok().filter(|n| range.contains(n)).ok_or_else(wrong)
+}
+
+/// A number as a count; what does not fit is too large for any limit anyway.
+fn count(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }

@@ -1,7 +1,7 @@
 //! Files that are there whole or not at all.
 
-use consilience::{Error, Result};
-use std::io::Write;
+use consilience::{Error, Place, Result};
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 fn failed(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
@@ -10,7 +10,14 @@ fn failed(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
 
 /// Makes a folder, and those above it.
 pub fn make_folder(path: &Path) -> Result<()> {
-    std::fs::create_dir_all(path).map_err(failed(path))
+    std::fs::create_dir_all(path).map_err(|error| match error.kind() {
+        // Not the system's fault, and the user can mend it.
+        ErrorKind::AlreadyExists | ErrorKind::NotADirectory => Error::input_at(
+            Place::file(path),
+            "this is a file, or goes through one; name a folder to write to",
+        ),
+        _ => failed(path)(error),
+    })
 }
 
 /// Writes a file under a temporary name, and gives it its own once it is safely on disk.
@@ -18,7 +25,7 @@ pub fn write_atomically(path: &Path, text: &str) -> Result<()> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let write = || -> std::io::Result<()> {
         let mut builder = tempfile::Builder::new();
-        // As any other file that a program writes: the user's umask decides who may read it.
+        // Temporary files are the owner's alone by default; results are as other files are.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         let mut file = builder.prefix(".consilience-").tempfile_in(folder)?;

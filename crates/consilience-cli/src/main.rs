@@ -8,6 +8,7 @@ mod files;
 mod init;
 mod overview;
 mod progress;
+mod shell;
 mod text;
 
 use arguments::{Arguments, Command, CompareArguments, StudyArguments};

@@ -1,5 +1,6 @@
 //! What a study would do, in words.
 
+use crate::shell::word;
 use crate::text::{counted, grouped, list};
 use consilience::model::Model;
 use consilience::plan::Plan;
@@ -32,7 +33,7 @@ pub fn of(plan: &Plan, study: &Path) -> String {
     });
     let warnings: Vec<_> = plan.warnings.iter().map(|w| (None, w)).chain(own).collect();
     out += &list(&warnings);
-    let _ = writeln!(out, "\nNothing was run. To run it: consilience compare {}", study.display());
+    let _ = writeln!(out, "\nNothing was run. To run it: consilience compare {}", word(study));
     out
 }
 

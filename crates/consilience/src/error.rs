@@ -173,7 +173,11 @@ pub(crate) fn nearest<'a>(
     candidates
         .into_iter()
         .map(|c| (strsim::damerau_levenshtein(&folded, &c.to_lowercase()), c))
-        .filter(|(distance, c)| *distance <= 1 + c.len().max(typed.len()) / 3)
+        .filter(|(distance, c)| {
+            // Of short names that differ in most letters neither is a slip of the other.
+            let length = c.len().max(typed.len());
+            *distance <= 1 + length / 3 && 2 * *distance <= length
+        })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, c)| c)
 }

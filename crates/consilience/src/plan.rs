@@ -5,9 +5,10 @@ use crate::compare::{Comparison, PartitionReport};
 use crate::data::read::{TextFormat, Wanted, column_names, find_files, read_table};
 use crate::data::split::{Partition, Strata, split};
 use crate::data::{
-    Fact, Formula, INTERCEPT, Recipe, Request, ResponseKind, Table, Terms, agree, describe,
+    Fact, Formula, INTERCEPT, Recipe, Request, ResponseKind, Table, Terms, agree_or_blame, describe,
 };
 use crate::engine::{Engine, Observer, Session, Threads, Traffic};
+use crate::error::suggestion;
 use crate::math::Matrix;
 use crate::model::{Family, Model, Parameter};
 use crate::question::{Answer, Question, Share, Survey};
@@ -48,6 +49,7 @@ impl Plan {
         let files = find_files(&study.data.folder, &study.data.path)?;
         let format = TextFormat { delimiter: study.data.delimiter, comment: study.data.comment };
         let names = column_names(&files[0], &format).map_err(|e| in_study(e, &study))?;
+        named_columns(&study, &names)?;
         let terms = expand(&study, &formulas, &names)?;
         let wanted = columns(&study, &terms);
         let read = read_table(&files, &format, &Wanted::Named(&wanted))?;
@@ -157,17 +159,34 @@ fn comparable(study: &Study, formulas: &[Formula]) -> Result<()> {
         let other = formula.response().to_string();
         if other != left {
             let message = format!(
-                "its left side `{other}` is not `{left}` as in model `{}`; models of different outcomes cannot be compared",
+                "its left side `{other}` is not `{left}` as in model `{}`; models of different outcomes cannot be compared; give all the same left side",
                 first.name
             );
             return Err(at_formula(Error::input(message), study, model));
         }
         if (model.family == Family::Gaussian) != (first.family == Family::Gaussian) {
             let message = format!(
-                "family = \"{}\" cannot be compared with \"{}\" of model `{}`: one is a density and the other a probability",
+                "family = \"{}\" cannot be compared with \"{}\" of model `{}`: one is a density and the other a probability; use families of one kind, or two studies",
                 model.family, first.family, first.name
             );
             return Err(at_formula(Error::input(message), study, model));
+        }
+    }
+    Ok(())
+}
+
+/// The columns that the study names outside of formulas must be there.
+fn named_columns(study: &Study, names: &[String]) -> Result<()> {
+    let weights = study.data.weights.as_ref().map(|name| ("data.weights", name));
+    let by = match &study.split.by {
+        SplitBy::Column(name) => Some(("split.by", name)),
+        _ => None,
+    };
+    for (key, name) in weights.into_iter().chain(by) {
+        if !names.contains(name) {
+            let known = suggestion(name, names.iter().map(String::as_str));
+            let message = format!("`{key}` names the column `{name}`, which the data lack{known}");
+            return Err(Error::input_at(study.place(key), message));
         }
     }
     Ok(())
@@ -200,25 +219,51 @@ fn complete(study: &Study, table: Table) -> Result<(Table, usize)> {
     if study.data.missing == Missing::Error {
         table.refuse_missing()?;
     }
-    let (table, dropped) = table.drop_missing();
-    if table.rows() == 0 {
+    let (complete, dropped) = table.drop_missing();
+    if complete.rows() == 0 {
         let message = format!(
-            "no row is complete: all {dropped} rows miss a value in a column that the study uses"
+            "no row is complete: all {dropped} rows miss a value in a column that the study uses ({}); leave such a column out of the formulas, or fill the values in",
+            missing_counts(&table)?
         );
-        return Err(Error::input(message));
+        let files = &table.origin().files;
+        let place = files.first().map(|(file, _)| Place::file(file)).unwrap_or_default();
+        return Err(Error::input_at(place, message));
     }
-    Ok((table, dropped))
+    Ok((complete, dropped))
+}
+
+/// `x: 12, z: 3`: the columns that miss most values, and how many.
+fn missing_counts(table: &Table) -> Result<String> {
+    let mut counts = Vec::new();
+    for name in table.names() {
+        let column = table.column(name)?;
+        let missing = (0..table.rows()).filter(|&row| column.is_missing(row)).count();
+        if missing > 0 {
+            counts.push((missing, name));
+        }
+    }
+    counts.sort_by_key(|(missing, _)| std::cmp::Reverse(*missing));
+    let more = if counts.len() > 5 { ", …" } else { "" };
+    let shown: Vec<String> =
+        counts.iter().take(5).map(|(n, name)| format!("`{name}`: {n}")).collect();
+    Ok(shown.join(", ") + more)
 }
 
 fn partition(study: &Study, table: &Table, terms: &[Terms]) -> Result<Partition> {
-    let place = |error: Error| in_study(error, study);
+    let place = |error: Error| match error {
+        Error::Input { place, message } if place == Place::default() => {
+            Error::input_at(study.place("split.shards"), format!("[split]: {message}"))
+        }
+        other => other,
+    };
     if !matches!(study.split.by, SplitBy::Outcome | SplitBy::Cluster) {
         return split(table, &study.split, &Strata::default()).map_err(place);
     }
     // Stratified splits look at outcome and predictors as the models see them.
     let weights = study.data.weights.as_deref();
     let mut ask = |requests: &[Request]| Ok(vec![describe(table, weights, requests)?]);
-    let recipes = agree(terms, weights, &mut ask).map_err(|error| in_study(error, study))?;
+    let blame = |i: usize, error| at_formula(error, study, &study.models[i]);
+    let recipes = agree_or_blame(terms, weights, &mut ask, &blame)?;
     let mut seen = BTreeSet::new();
     let mut predictors: Vec<Vec<f64>> = Vec::new();
     let mut outcome = Vec::new();
@@ -243,8 +288,8 @@ fn settle(study: &Study, terms: &[Terms], session: &Session) -> Result<Vec<Arc<M
         let answers = session.ask(&[question])?.pop().unwrap_or_default();
         answers.into_iter().map(facts).collect()
     };
-    let recipes = agree(terms, study.data.weights.as_deref(), &mut ask)
-        .map_err(|error| in_study(error, study))?;
+    let blame = |i: usize, error| at_formula(error, study, &study.models[i]);
+    let recipes = agree_or_blame(terms, weights.as_deref(), &mut ask, &blame)?;
     let names: Vec<Vec<ParameterName>> =
         study.models.iter().zip(&recipes).map(|(m, r)| parameter_names(m.family, r)).collect();
     unmatched_study_priors(study, names.iter().flatten())?;
@@ -303,9 +348,14 @@ fn fitting_outcome(study: &Study, spec: &ModelSpec, recipe: &Recipe) -> Result<(
         return Err(at_formula(Error::input(message), study, spec));
     }
     if spec.family.is_binary() && response.min == response.max {
+        let class = match &response.kind {
+            ResponseKind::Classes { levels } if levels.len() == 1 => &levels[0],
+            ResponseKind::Classes { levels } => &levels[usize::from(response.max > 0.0)],
+            ResponseKind::Number => &response.max.to_string(),
+        };
         let message = format!(
-            "the outcome `{}` has one class only; a {} model needs both",
-            response.text, spec.family
+            "the outcome `{}` is {class} in all {} complete rows, but a {} model needs both classes; check the data, and what is missing in them",
+            response.text, response.rows, spec.family
         );
         return Err(at_formula(Error::input(message), study, spec));
     }
@@ -328,7 +378,9 @@ fn survey(study: &Study, models: Vec<Arc<Model>>, session: &Session) -> Result<V
             .collect();
         let total: f64 = surveys.iter().map(|s| s.observations).sum();
         if let Some(empty) = surveys.iter().position(|s| s.observations == 0.0) {
-            let message = format!("every row of shard {empty} has weight 0; use fewer shards");
+            let message = format!(
+                "every row of shard {empty} has weight 0; use fewer shards, or another `split.seed`"
+            );
             return Err(Error::input_at(Place::file(&study.file), message));
         }
         let share = match study.split.share {

@@ -5,7 +5,7 @@ use crate::fit::fit;
 use crate::model::{Likelihood, Model, Subposterior};
 use crate::question::{Answer, FitOrder, Question, Share, Summary, Survey};
 use crate::target::Target;
-use crate::{Error, Result};
+use crate::{Error, Place, Result};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
@@ -91,10 +91,20 @@ impl Shard {
 
     fn survey(&self, model: &Model) -> Result<Survey> {
         let likelihood = self.likelihood(model)?;
+        let gram = likelihood.gram();
+        // Squares overflow long before the numbers do.
+        let unfit = model.free().zip(gram.diagonal()).find(|(_, square)| !square.is_finite());
+        if let Some((parameter, _)) = unfit {
+            let message = format!(
+                "model `{}`: the values are too large to compute with; write the column in other units, or as scale(x)",
+                model.name
+            );
+            return Err(Error::input_at(Place::default().column(&parameter.name), message));
+        }
         Ok(Survey {
             observations: likelihood.observations,
             nonzero: likelihood.nonzero.clone(),
-            gram: likelihood.gram(),
+            gram,
         })
     }
 

@@ -77,7 +77,9 @@ impl<'a> Opened<'a> {
         let is_gzip = start.starts_with(b"\x1f\x8b");
         let at_file = |message: &str| Error::input_at(Place::file(file), message);
         match (text.gzip, is_gzip) {
-            _ if start.is_empty() => return Err(at_file("the file is empty")),
+            _ if start.is_empty() => {
+                return Err(at_file("the file is empty; write it again, or leave it out"));
+            }
             (true, false) => {
                 return Err(at_file("this is no gzip file; take .gz off its name if it is text"));
             }

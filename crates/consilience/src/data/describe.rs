@@ -41,7 +41,14 @@ pub fn describe(table: &Table, weights: Option<&str>, requests: &[Request]) -> R
 
 /// The weights of a table's rows: whole numbers from 0 up, else an error with its place.
 pub(crate) fn row_weights(table: &Table, name: &str) -> Result<Vec<f64>> {
-    let weights = Expr::Column(name.to_string()).numbers(table)?;
+    let weights = Expr::Column(name.to_string()).numbers(table).map_err(|error| match error {
+        // The advice there is on formulas.
+        Error::Input { place, .. } if place.column.is_some() => Error::input_at(
+            place,
+            "this is no number, but the column gives the rows' weights; mend the value, or name another column under `data.weights`",
+        ),
+        other => other,
+    })?;
     // Above 2^53 whole numbers are no longer told apart.
     let fine = |w: f64| w.fract() == 0.0 && (0.0..=9e15).contains(&w);
     match weights.iter().position(|&w| !fine(w)) {

@@ -30,10 +30,12 @@ pub use design::Design;
 pub use expr::{Binary, Expr, Function, Unary};
 pub use facts::{ColumnFact, Fact, GramFact, LevelCount, Levels, MAX_LEVELS, Moments, Word};
 pub use formula::Formula;
+pub(crate) use number::{literal, parse_number};
 pub use poly::Basis;
 pub use recipe::{
     INTERCEPT, MAX_COLUMNS, Part, Recipe, RecipeColumn, Response, ResponseKind, Variable,
 };
+pub(crate) use schema::agree_or_blame;
 pub use schema::{Ask, agree};
 pub use table::{Column, Origin, Table};
 pub use terms::{MAX_TERMS, Term, Terms};

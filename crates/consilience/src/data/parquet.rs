@@ -43,7 +43,7 @@ fn open(file: &Path) -> Result<(ParquetRecordBatchReaderBuilder<File>, Vec<Strin
         return at_file("this is a directory; name the files in it");
     }
     if metadata.len() == 0 {
-        return at_file("the file is empty");
+        return at_file("the file is empty; write it again, or leave it out");
     }
     let builder = ParquetRecordBatchReaderBuilder::try_new(input).map_err(|e| broken(file, e))?;
     let names: Vec<String> = builder.schema().fields().iter().map(|f| f.name().clone()).collect();

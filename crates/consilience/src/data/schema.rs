@@ -7,7 +7,7 @@ use super::facts::{ColumnFact, Fact, GramFact, Levels, MAX_LEVELS, Moments};
 use super::poly::Basis;
 use super::recipe::{Recipe, Response, ResponseKind, Variable, columns};
 use super::terms::Terms;
-use crate::{Error, Result};
+use crate::{Error, Place, Result};
 use std::collections::HashMap;
 
 /// Poses the requests to every shard and returns one list of facts per shard, in the shards'
@@ -18,12 +18,22 @@ pub type Ask<'a> = dyn FnMut(&[Request]) -> Result<Vec<Vec<Fact>>> + 'a;
 /// questions, and there are no more rounds than the deepest nesting of `scale()` and `poly()`
 /// needs: one for plain columns.
 pub fn agree(terms: &[Terms], weights: Option<&str>, ask: &mut Ask<'_>) -> Result<Vec<Recipe>> {
+    agree_or_blame(terms, weights, ask, &|_, error| error)
+}
+
+/// The same; `blame` may add to an error which formula, by its number, it is about.
+pub(crate) fn agree_or_blame(
+    terms: &[Terms],
+    weights: Option<&str>,
+    ask: &mut Ask<'_>,
+    blame: &dyn Fn(usize, Error) -> Error,
+) -> Result<Vec<Recipe>> {
     let mut agreement = Agreement::default();
     loop {
         // Every round tries anew with the facts known by then, and notes what is missing.
         let mut recipes = Vec::with_capacity(terms.len());
-        for terms in terms {
-            recipes.push(agreement.recipe(terms, weights)?);
+        for (i, terms) in terms.iter().enumerate() {
+            recipes.push(agreement.recipe(terms, weights).map_err(|error| blame(i, error))?);
         }
         if agreement.wanted.is_empty() {
             let finished: Option<Vec<Recipe>> = recipes.into_iter().collect();
@@ -122,13 +132,14 @@ impl Agreement {
             return Ok(Some(Kind::Logical(levels)));
         }
         if let Some(word) = first_word.filter(|_| numbers.rows > words) {
-            return Err(Error::input(format!(
-                "{}: the value is \"{}\", but the column holds numbers in {} of {} rows; mend the value, or write factor({name}) in the formula if these are labels",
-                word.place,
+            let message = format!(
+                "the value is \"{}\", but the column holds numbers in {} of {} rows; mend the value, or write factor({name}) in the formula if these are labels",
                 word.value,
                 numbers.rows,
                 numbers.rows + words
-            )));
+            );
+            // Shards give places ready to be shown.
+            return Err(Error::input_at(Place::file(word.place), message));
         }
         if unlisted > 0 {
             // Some shard read the column as numbers: it has to spell them out as levels.

@@ -56,8 +56,9 @@ pub fn split(table: &Table, spec: &Split, strata: &Strata) -> Result<Partition> 
     };
     if let Some(wanted) = spec.shards.filter(|wanted| *wanted != shards) {
         return Err(Error::input(format!(
-            "by = \"{}\" makes {shards} shards of these data, and the study asks for {wanted}; leave `shards` out or say {shards}",
-            spec.by
+            "by = \"{}\" makes {shards} shard{} of these data, not {wanted}; leave `shards` out or say {shards}",
+            spec.by,
+            if shards == 1 { "" } else { "s" }
         )));
     }
     let hash = hash(&assignment, shards);

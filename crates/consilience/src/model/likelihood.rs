@@ -118,8 +118,9 @@ impl Likelihood {
             if let Some(wanted) = model.family.refuses(y) {
                 let place = table.place(row, Some(&model.recipe.response.text));
                 let message = format!(
-                    "the outcome {y} does not fit family = \"{}\", which needs {wanted}",
-                    model.family
+                    "the outcome {y} does not fit family = \"{}\", which needs {wanted}; {}",
+                    model.family,
+                    remedy(model.family, &model.recipe.response.text)
                 );
                 return Err(Error::input_at(place, message));
             }
@@ -406,5 +407,13 @@ pub fn link_of_mean(family: Family, mean: f64, observations: f64) -> f64 {
         }
         Family::Poisson | Family::NegativeBinomial => log(mean.max(edge)),
         _ => mean,
+    }
+}
+/// What to do about an outcome that the family cannot have.
+fn remedy(family: Family, text: &str) -> String {
+    if family.is_binary() {
+        format!("mend the value, or write what counts as success, as in I({text} > 0)")
+    } else {
+        "mend the value, or take family = \"gaussian\" if it is no count".to_string()
     }
 }

@@ -38,6 +38,7 @@ mod names;
 mod overrides;
 mod parse;
 mod prior;
+mod template;
 #[cfg(test)]
 mod tests;
 
@@ -47,9 +48,10 @@ pub use prior::{
     DEFAULT_PRIOR, NamedPrior, ParameterName, PriorTable, Role, resolve_priors,
     unmatched_study_priors,
 };
+pub use template::template;
 
 use crate::model::Family;
-use crate::{Result, Warning};
+use crate::{Place, Result, Warning};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -210,6 +212,15 @@ impl Study {
         Ok(study)
     }
 
+    /// Where the file gives the value of a key such as `split.by`: nowhere if it does not, or if
+    /// the caller gave another.
+    pub(crate) fn place(&self, key: &str) -> Place {
+        match self.lines.get(key) {
+            Some(&line) => Place::file(&self.file).line(line),
+            None => Place::default(),
+        }
+    }
+
     /// The study in this file.
     pub fn read(path: impl AsRef<Path>) -> Result<Study> {
         Study::read_with(path, &Overrides::default())
@@ -218,6 +229,7 @@ impl Study {
     /// The same, with these values in the place of the study's.
     pub fn read_with(path: impl AsRef<Path>, overrides: &Overrides) -> Result<Study> {
         let path = path.as_ref();
-        Study::parse_with(&parse::load(path)?, path, overrides)
+        let text = parse::load(path).map_err(|error| parse::suspect_data(error, path))?;
+        Study::parse_with(&text, path, overrides).map_err(|error| parse::suspect_data(error, path))
     }
 }

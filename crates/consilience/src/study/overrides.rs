@@ -73,8 +73,12 @@ impl Study {
         if set(&mut self.evidence.combine, *combine) {
             self.lines.remove("evidence.combine");
         }
-        self.split.shards = shards.or(self.split.shards);
-        set(&mut self.split.by, by.clone());
+        if set(&mut self.split.shards, shards.map(Some)) {
+            self.lines.remove("split.shards");
+        }
+        if set(&mut self.split.by, by.clone()) {
+            self.lines.remove("split.by");
+        }
         set(&mut self.split.share, *share);
         set(&mut self.split.seed, *split_seed);
         set(&mut self.evidence.seed, *seed);

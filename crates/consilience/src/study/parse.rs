@@ -61,6 +61,22 @@ pub(super) fn load(path: &Path) -> Result<String> {
     })
 }
 
+/// The same error; where the file is called as data are, with a word on that.
+pub(super) fn suspect_data(error: Error, path: &Path) -> Error {
+    let ending = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    match error {
+        Error::Input { place, message }
+            if ["csv", "tsv", "gz", "parquet", "pq"].contains(&ending.as_str()) =>
+        {
+            let message = format!(
+                "{message} (is this the data? They are named in a study file, under [data] path)"
+            );
+            Error::Input { place, message }
+        }
+        other => other,
+    }
+}
+
 /// Everything a study says, before overrides and before what only holds for the whole.
 pub(super) fn study(text: &str, file: &Path) -> Result<Study> {
     let source = Source::new(text, file);
@@ -78,13 +94,14 @@ pub(super) fn study(text: &str, file: &Path) -> Result<Study> {
     let split = section("split", SPLIT)?;
     let evidence = section("evidence", EVIDENCE)?;
     if let Some(section) = &split {
-        note(section, "split", "clusters");
+        ["shards", "by", "clusters"].iter().for_each(|key| note(section, "split", key));
     }
     if let Some(section) = &evidence {
         note(section, "evidence", "local");
         note(section, "evidence", "combine");
     }
     if let Some(section) = &data {
+        note(section, "data", "weights");
         lines.insert("data".to_string(), section.line());
     }
 

@@ -95,7 +95,7 @@ impl Lexer {
         }
         let advice = match self.chars[self.at] {
             '=' => {
-                "`=` has no meaning here: to compare write `==`; arguments by name are not supported, write poly(x, 2)"
+                "write `~` between outcome and predictors; to compare write `==`; arguments by name are not supported, write poly(x, 2)"
             }
             '%' => "only the operators + - * / ^ : and comparisons are known here",
             '$' | '@' | '[' | ']' => "write the column's name alone",

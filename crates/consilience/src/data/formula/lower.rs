@@ -64,6 +64,9 @@ pub(super) fn right(node: &Node) -> Lowered<Right> {
         }
         Kind::Binary(Op::Of(Binary::Divide), a, b) => {
             let (a, b) = (right(a)?, right(b)?);
+            if matches!(a, Right::Zero | Right::One) || matches!(b, Right::Zero | Right::One) {
+                return fault(format!("a quotient is no term by itself; write I({a}/{b})"));
+            }
             fault(format!(
                 "`/` between terms is not supported; for nesting write {a} + {a}:{b}, for a quotient I({a}/{b})"
             ))
@@ -279,7 +282,9 @@ fn called<'a>(at: usize, name: &str, arguments: &'a [Node]) -> Lowered<(&'a Node
                 .unwrap_or_default(),
         };
         let known = known.map(|n| format!("{n}()")).collect::<Vec<_>>().join(", ");
-        return fault(format!("there is no function {name}(){advice} (known: {known})"));
+        return fault(format!(
+            "there is no function {name}(){advice} (known: {known}; what others give must be a column of the data)"
+        ));
     };
     match arguments {
         [argument] => {

@@ -90,6 +90,8 @@ fn everything_that_can_be_said_is_read() {
         local: Local::Importance,
         combine: Combine::Normal,
         draws: 100,
+        warmup: 2_000,
+        chains: 1,
         se_target: 1.0,
         rounds: 2,
         seed: 7,
@@ -111,7 +113,9 @@ fn defaults_are_as_documented() {
     let Split { shards, by, share, seed, clusters } = study.split.clone();
     assert_eq!((shards, study.split.count(), by), (None, Some(1), SplitBy::Random));
     assert_eq!((share, seed, clusters), (ShareRule::Equal, 1, 10));
-    let EvidenceOptions { local, combine, draws, se_target, rounds, seed } = study.evidence;
+    let EvidenceOptions { local, combine, draws, warmup, chains, se_target, rounds, seed } =
+        study.evidence;
+    assert_eq!((warmup, chains), (2_000, 1));
     assert_eq!((local, combine, draws), (Local::Auto, Combine::Exact, 10_000));
     assert_eq!((se_target, rounds, seed), (0.01, 20, 1));
     assert_eq!(study.prior, PriorTable::default());

@@ -1,0 +1,268 @@
+//! What the columns of data that nobody has described yet can be in a model.
+
+use crate::data::table::{Column, MISSING};
+use crate::data::{Expr, literal, parse_number};
+use crate::error::clip;
+use crate::model::Family;
+use crate::{Error, Result};
+
+/// Names that outcomes go by, the likeliest first.
+const NAMES: [&str; 12] = [
+    "y",
+    "outcome",
+    "response",
+    "target",
+    "label",
+    "class",
+    "dependent",
+    "result",
+    "success",
+    "event",
+    "survived",
+    "churn",
+];
+
+/// Text of more levels than this is hardly meant as a factor.
+const MOST_LEVELS: usize = 30;
+
+/// Numbers beyond this have squares that overflow or vanish.
+const LARGEST: f64 = 1e100;
+
+/// The distinct values of a column.
+pub(super) struct Profile {
+    /// How many rows have a value.
+    present: usize,
+    values: Values,
+}
+
+enum Values {
+    /// Ascending. Also text that spells nothing but numbers, since formulas take it so.
+    Numbers(Vec<f64>),
+    /// In the order of their bytes, and whether some of them spell numbers.
+    Words(Vec<String>, bool),
+    Logicals(usize),
+}
+
+impl Profile {
+    /// Looks through a column.
+    pub(super) fn of(column: &Column) -> Profile {
+        let present = (0..column.len()).filter(|&row| !column.is_missing(row)).count();
+        let values = match column {
+            Column::Number(values) => Values::Numbers(distinct(values.iter().copied())),
+            Column::Logical(codes) => {
+                Values::Logicals([0, 1].into_iter().filter(|code| codes.contains(code)).count())
+            }
+            Column::Text { codes, levels } => words(codes, levels),
+        };
+        Profile { present, values }
+    }
+
+    /// How many distinct values there are.
+    pub(super) fn distinct(&self) -> usize {
+        match &self.values {
+            Values::Numbers(values) => values.len(),
+            Values::Words(levels, _) => levels.len(),
+            Values::Logicals(count) => *count,
+        }
+    }
+
+    fn all_differ(&self) -> bool {
+        let whole = match &self.values {
+            Values::Numbers(values) => values.iter().all(|v| v.fract() == 0.0),
+            _ => true,
+        };
+        whole && self.distinct() == self.present
+    }
+
+    /// The column as a term, and how many coefficients that makes; or why it had better be none.
+    pub(super) fn term(&self, name: &str) -> std::result::Result<(String, usize), String> {
+        refuse_name(name)?;
+        let column = Expr::Column(name.to_string());
+        match &self.values {
+            _ if self.present == 0 => Err("it has no values".into()),
+            _ if self.distinct() == 1 => Err("it is the same in all rows".into()),
+            Values::Logicals(_) => Ok((column.to_string(), 1)),
+            _ if self.all_differ() => Err("it looks like an id: no value comes twice".into()),
+            Values::Numbers(values) if is_zero_one(values) => Ok((column.to_string(), 1)),
+            Values::Numbers(values) => {
+                refuse_extreme(values)?;
+                Ok((format!("scale({column})"), 1))
+            }
+            Values::Words(levels, _) if levels.len() > MOST_LEVELS => Err(too_many_levels(levels)),
+            // Bare, the library may take the words for mistakes in a column of numbers.
+            Values::Words(levels, true) => Ok((format!("factor({column})"), levels.len() - 1)),
+            Values::Words(levels, false) => Ok((column.to_string(), levels.len() - 1)),
+        }
+    }
+}
+
+fn distinct(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    // Adding 0 makes one of the two zeros.
+    let mut values: Vec<f64> = values.filter(|v| !v.is_nan()).map(|v| v + 0.0).collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values.dedup();
+    values
+}
+
+fn words(codes: &[u32], levels: &[String]) -> Values {
+    let mut seen = vec![false; levels.len()];
+    codes.iter().filter(|&&code| code != MISSING).for_each(|&code| seen[code as usize] = true);
+    let mut found: Vec<&String> =
+        levels.iter().zip(seen).filter(|(_, seen)| *seen).map(|(level, _)| level).collect();
+    found.sort();
+    let numbers: Vec<f64> = found.iter().filter_map(|level| parse_number(level)).collect();
+    if numbers.len() == found.len() {
+        return Values::Numbers(distinct(numbers.into_iter()));
+    }
+    Values::Words(found.into_iter().cloned().collect(), !numbers.is_empty())
+}
+
+fn too_many_levels(levels: &[String]) -> String {
+    let words: Vec<&String> = levels.iter().filter(|l| parse_number(l).is_none()).collect();
+    if 2 * words.len() < levels.len() {
+        format!("it has words among its numbers, such as \"{}\"; mend them", clip(words[0]))
+    } else {
+        format!("it is text with {} different values; group them", levels.len())
+    }
+}
+
+fn is_zero_one(values: &[f64]) -> bool {
+    values == [0.0, 1.0]
+}
+
+fn refuse_name(name: &str) -> std::result::Result<(), String> {
+    if name.contains('`') || name.contains(char::is_control) {
+        return Err("its name has a backtick or a control character in it; rename it".into());
+    }
+    Ok(())
+}
+
+fn refuse_extreme(values: &[f64]) -> std::result::Result<(), String> {
+    let (least, most) = (values[0], values[values.len() - 1]);
+    if least < -LARGEST || most > LARGEST || most - least < 1.0 / LARGEST {
+        return Err("its numbers are too large or too near each other; use other units".into());
+    }
+    Ok(())
+}
+
+/// The left side of the models.
+pub(super) struct Outcome {
+    /// As the formula writes it.
+    pub(super) left: String,
+    pub(super) family: Family,
+    /// What a reader should know about it: sentences.
+    pub(super) remarks: String,
+}
+
+impl Outcome {
+    /// The outcome that a column makes.
+    pub(super) fn of(name: &str, column: &Column) -> Result<Outcome> {
+        let shown = clip(name);
+        let wrong = |what: String| {
+            Error::input(format!(
+                "`{shown}` cannot be the outcome: {what}; name another with --outcome"
+            ))
+        };
+        refuse_name(name).map_err(&wrong)?;
+        let profile = Profile::of(column);
+        let bare = Expr::Column(name.to_string()).to_string();
+        let outcome = |left: &str, family, remarks: String| {
+            Ok(Outcome { left: left.to_string(), family, remarks })
+        };
+        match &profile.values {
+            _ if profile.present == 0 => Err(wrong("it has no values".into())),
+            _ if profile.distinct() == 1 => Err(wrong("it is the same in all rows".into())),
+            Values::Logicals(_) => outcome(&bare, Family::Logistic, binary("TRUE")),
+            Values::Words(levels, numbers) => {
+                let [_, success] = levels.as_slice() else {
+                    return Err(wrong(too_many_classes(&bare, levels)));
+                };
+                let left = if *numbers { format!("factor({bare})") } else { bare };
+                outcome(&left, Family::Logistic, binary(&format!("\"{}\"", clip(success))))
+            }
+            Values::Numbers(values) if is_zero_one(values) => {
+                outcome(&bare, Family::Logistic, binary("1"))
+            }
+            Values::Numbers(values) if values.len() == 2 => {
+                let success = literal(values[1]);
+                let left = format!("I({bare} == {success})");
+                outcome(&left, Family::Logistic, binary(&success))
+            }
+            Values::Numbers(values) if is_count(values) => {
+                outcome(&bare, Family::Poisson, COUNT.into())
+            }
+            Values::Numbers(values) => {
+                refuse_extreme(values).map_err(&wrong)?;
+                if is_near_one(column) {
+                    return outcome(&bare, Family::Gaussian, MEASURED.into());
+                }
+                let left = format!("scale({bare})");
+                outcome(&left, Family::Gaussian, format!("{MEASURED} {SCALED}"))
+            }
+        }
+    }
+}
+
+const COUNT: &str = "It counts something: the family is \"poisson\" (log link); \"negative-binomial\" allows for more spread than that, and \"gaussian\" takes the counts as measurements.";
+const MEASURED: &str = "It is measured: the family is \"gaussian\" (identity link). Others are \"logistic\" and \"probit\" for outcomes of two values, \"poisson\" and \"negative-binomial\" for counts.";
+const SCALED: &str = "scale() takes off its mean and divides by its standard deviation, so that the priors below are on its scale; with the column alone give priors in its own units.";
+
+fn binary(success: &str) -> String {
+    format!(
+        "It has two values, of which {success} counts as success: the family is \"logistic\"; \"probit\" has the other usual link."
+    )
+}
+
+fn is_count(values: &[f64]) -> bool {
+    values[0] == 0.0 && values[values.len() - 1] <= 100.0 && values.iter().all(|v| v.fract() == 0.0)
+}
+
+/// Whether a measurement is on the scale that the default priors are made for.
+fn is_near_one(column: &Column) -> bool {
+    let values: Vec<f64> = match column {
+        Column::Number(values) => values.iter().copied().filter(|v| !v.is_nan()).collect(),
+        // Numbers that stand as text: not worth the trouble.
+        _ => return false,
+    };
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let sd = (values.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / n).sqrt();
+    mean.abs() <= 2.0 && (0.5..=2.0).contains(&sd)
+}
+
+fn too_many_classes(bare: &str, levels: &[String]) -> String {
+    let shown: Vec<String> =
+        levels.iter().take(5).map(|level| format!("\"{}\"", clip(level))).collect();
+    let more = if levels.len() > 5 { ", …" } else { "" };
+    format!(
+        "it is text with {} different values ({}{more}), and two can be modelled; make a column of two values of it, or write a study with I({bare} == {}) on the left side",
+        levels.len(),
+        shown.join(", "),
+        shown[0]
+    )
+}
+
+/// The column that is most likely meant as the outcome, and why.
+pub(super) fn guess(columns: &[(&str, Profile)]) -> Result<(String, &'static str)> {
+    let named = NAMES.iter().find_map(|known| {
+        columns.iter().find(|(name, _)| name.eq_ignore_ascii_case(known)).map(|(name, _)| *name)
+    });
+    if let Some(name) = named {
+        return Ok((name.to_string(), "by its name"));
+    }
+    let usable = || columns.iter().rev().filter(|(name, _)| refuse_name(name).is_ok());
+    let last = |fits: &dyn Fn(&Profile) -> bool| usable().find(|(_, p)| fits(p)).map(|(n, _)| *n);
+    let is_number = |p: &Profile| matches!(p.values, Values::Numbers(_)) && p.distinct() > 1;
+    let found = last(&|p| p.distinct() == 2)
+        .map(|name| (name, "as the last column with two values"))
+        .or_else(|| {
+            let name = last(&|p| is_number(p) && !p.all_differ()).or_else(|| last(&is_number))?;
+            Some((name, "as the last column of numbers"))
+        });
+    match found {
+        Some((name, why)) => Ok((name.to_string(), why)),
+        None => Err(Error::input(
+            "no column can be the outcome: none has two values, and none holds numbers that differ; name one with --outcome",
+        )),
+    }
+}
