@@ -1,8 +1,10 @@
-//! Linear algebra, special functions, sums in logs and random streams: nothing here knows of models.
+//! Linear algebra, special functions, transforms, sums in logs and random streams: nothing here
+//! knows of models.
 //!
 //! All of it is plain Rust without run-time CPU dispatch, and elementary functions come from
 //! `libm`, so that one input gives the same bits on every machine.
 
+pub mod fft;
 pub mod matrix;
 pub mod proposal;
 pub mod random;
