@@ -61,7 +61,11 @@ fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
         files::make_folder(folder)?;
     }
     let bar = progress::Bar::new(!arguments.quiet);
-    let plan = plan(&arguments.study, &bar)?;
+    let mut plan = plan(&arguments.study, &bar)?;
+    if let Some(folder) = &arguments.keep_draws {
+        plan.keep_draws(folder)?;
+        files::make_folder(folder)?;
+    }
     let mut comparison = plan.run(&bar)?;
     bar.clear();
     comparison.seconds = Some(start.elapsed().as_secs_f64());

@@ -257,20 +257,29 @@ fn batches(sample: &Sample, influence: &[f64], log_z: f64) -> Vec<Batch> {
 fn chain_warnings(seen: &SampleDiagnostics, kept: usize) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let advice = "use more draws and a longer warmup, or standardise the columns with scale()";
-    if let Some(r_hat) = seen.r_hat.filter(|r| *r > 1.01) {
-        let level = if r_hat > 1.05 { Level::Unreliable } else { Level::Caution };
-        let message = format!("the chain has not mixed: R̂ = {r_hat:.3} is over 1.01");
-        warnings.push(Warning::new(level, "r-hat", message, advice).value(r_hat));
+    if let Some(r_hat) = seen.r_hat.filter(|r| *r > 1.05) {
+        let message = format!("the chain has not mixed: R̂ = {r_hat:.3} is over 1.05");
+        warnings.push(Warning::new(Level::Unreliable, "not-mixed", message, advice).value(r_hat));
+    } else if let Some(r_hat) = seen.r_hat.filter(|r| *r > 1.01) {
+        let message = format!("the chain mixes slowly: R̂ = {r_hat:.3} is over 1.01");
+        warnings.push(Warning::new(Level::Caution, "slow-mixing", message, advice).value(r_hat));
+    }
+    if seen.r_hat.is_none() {
+        let message = "a parameter never moved: R̂ cannot be told";
+        warnings.push(Warning::new(Level::Unreliable, "stuck", message, advice));
     }
     if let Some(ess) = seen.ess_bulk.filter(|ess| *ess < 100.0) {
         let message = format!("only {ess:.0} effective draws (at least 100)");
         warnings.push(Warning::new(Level::Unreliable, "low-ess", message, advice).value(ess));
     }
     let count = seen.divergences;
-    if count > 0 {
-        let level = if count * 100 > kept { Level::Unreliable } else { Level::Caution };
-        let message = format!("{count} of {kept} trajectories diverged");
-        warnings.push(Warning::new(level, "divergences", message, advice).value(count as f64));
+    let message = format!("{count} of {kept} trajectories diverged");
+    if count * 100 > kept {
+        let warning = Warning::new(Level::Unreliable, "many-divergences", message, advice);
+        warnings.push(warning.value(count as f64));
+    } else if count > 0 {
+        let warning = Warning::new(Level::Caution, "divergences", message, advice);
+        warnings.push(warning.value(count as f64));
     }
     if let Some(e_bfmi) = seen.e_bfmi.filter(|e| *e < 0.3) {
         let message = format!("the energy hardly moves: E-BFMI = {e_bfmi:.2} is under 0.3");

@@ -14,12 +14,12 @@ use crate::model::{Family, Model, Parameter};
 use crate::question::{Answer, Question, Share, Survey};
 use crate::shard::Shard;
 use crate::study::{
-    Missing, ModelSpec, ParameterName, Role, ShareRule, SplitBy, Study, resolve_priors,
-    unmatched_study_priors,
+    Combine, Local, Missing, ModelSpec, ParameterName, Role, ShareRule, SplitBy, Study,
+    resolve_priors, unmatched_study_priors,
 };
 use crate::{Error, Level, Place, Result, Warning};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A study with its data at hand, checked, and ready to run.
@@ -64,7 +64,10 @@ impl Plan {
         }
         let (table, dropped) = complete(&study, read.table)?;
         if dropped > 0 {
-            let message = format!("rows left out because a value is missing: {dropped}");
+            let message = format!(
+                "{dropped} {} left out because a value is missing",
+                if dropped == 1 { "row was" } else { "rows were" }
+            );
             let advice = "set missing = \"error\" under [data] to see where";
             warnings.push(
                 Warning::new(Level::Note, "rows-dropped", message, advice).value(dropped as f64),
@@ -100,6 +103,25 @@ impl Plan {
     /// The shards, on this machine's threads.
     pub fn engine(&self) -> &Threads {
         &self.engine
+    }
+
+    /// Keeps the draws of every shard's chains as Parquet files in this folder, which must be there.
+    /// An error where the study runs no chains.
+    pub fn keep_draws(&mut self, folder: &Path) -> Result<()> {
+        let options = &self.study.evidence;
+        let chains = match options.local {
+            Local::Auto => options.combine == Combine::Normal,
+            local => local.has_chains(),
+        };
+        if !chains {
+            let message = format!(
+                "there are no draws to keep: local = \"{}\" with combine = \"{}\" runs no chains; use for example --local nuts+warp3",
+                options.local, options.combine
+            );
+            return Err(Error::input(message));
+        }
+        self.engine.keep_draws(folder);
+        Ok(())
     }
 
     /// Computes every model's evidence and compares them.

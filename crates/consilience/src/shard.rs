@@ -1,12 +1,15 @@
 //! A shard: rows that answer questions and nothing else.
 
+use crate::data::draws::write_draws;
 use crate::data::{Table, describe};
 use crate::fit::fit;
+use crate::math::fingerprint;
 use crate::model::{Likelihood, Model, Subposterior};
 use crate::question::{Answer, FitOrder, Question, Share, Summary, Survey};
 use crate::target::Target;
 use crate::{Error, Place, Result};
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 /// One shard of the data.
@@ -16,12 +19,19 @@ pub struct Shard {
     table: Table,
     /// Likelihoods built so far, by the model's content: one study asks about a model many times.
     likelihoods: Mutex<HashMap<u64, Arc<Likelihood>>>,
+    /// Where the draws of chains are kept, if they are.
+    draws: Option<PathBuf>,
 }
 
 impl Shard {
     /// A shard of these rows.
     pub fn new(index: usize, table: Table) -> Shard {
-        Shard { index, table, likelihoods: Mutex::default() }
+        Shard { index, table, likelihoods: Mutex::default(), draws: None }
+    }
+
+    /// Keeps the draws of every chain as a Parquet file in this folder, which must be there.
+    pub fn keep_draws(&mut self, folder: &Path) {
+        self.draws = Some(folder.to_path_buf());
     }
 
     /// Its number, counted from 0.
@@ -111,8 +121,26 @@ impl Shard {
     fn fit(&self, model: &Model, share: Share, order: &FitOrder) -> Result<Summary> {
         let w = share.of(self.likelihood(model)?.observations);
         let (target, _) = self.target(model, share, 1.0 / w)?;
-        Ok(fit(model, &target, w, order, self.index)?.summary)
+        let fitted = fit(model, &target, w, order, self.index)?;
+        if let (Some(folder), Some(sample)) = (&self.draws, &fitted.sample) {
+            let names: Vec<String> = model.free().map(|p| p.name.clone()).collect();
+            write_draws(&folder.join(draws_file(&model.name, self.index)), &names, sample)?;
+        }
+        Ok(fitted.summary)
     }
+}
+
+/// `a-slope-per-carrier-shard-7.parquet`; where a model's name is not fit for a file's, a number that
+/// belongs to it keeps two such names apart.
+fn draws_file(model: &str, shard: usize) -> String {
+    let fit = |c: char| if c.is_alphanumeric() { c } else { '-' };
+    let slug: String = model.chars().take(60).map(fit).collect();
+    let mark = if slug == model.replace(' ', "-") {
+        String::new()
+    } else {
+        format!("-{:08x}", fingerprint(model) as u32)
+    };
+    format!("{slug}{mark}-shard-{shard}.parquet")
 }
 
 fn fits(model: &Model, columns: usize) -> Result<()> {

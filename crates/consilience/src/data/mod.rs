@@ -5,6 +5,7 @@ mod agreement_tests;
 mod csv;
 mod describe;
 mod design;
+pub mod draws;
 mod eval;
 mod expr;
 mod facts;

@@ -5,6 +5,7 @@ use crate::question::{Answer, Question};
 use crate::shard::Shard;
 use crate::{Error, Result};
 use rayon::prelude::*;
+use std::path::Path;
 
 /// Shards in memory.
 #[derive(Debug)]
@@ -24,6 +25,11 @@ impl Threads {
 }
 
 impl Threads {
+    /// Keeps the draws of every shard's chains in this folder, which must be there.
+    pub fn keep_draws(&mut self, folder: &Path) {
+        self.shards.iter_mut().for_each(|shard| shard.keep_draws(folder));
+    }
+
     /// The shard of this number.
     pub fn shard(&self, index: usize) -> &Shard {
         &self.shards[index]

@@ -242,7 +242,8 @@ impl Draws {
             // The delta method: the variance of √v is that of v over 4v.
             let second = squares.values.iter().sum::<f64>() / draws;
             let fourth = squares.values.iter().map(|s| s * s).sum::<f64>() / draws;
-            Some(((fourth - second * second) / ess_square? / (4.0 * second)).sqrt())
+            let spread = (fourth - second * second).max(0.0);
+            Some((spread / ess_square? / (4.0 * second)).sqrt())
         };
         ParameterDiagnostics {
             r_hat: halves.r_hat(&normal),

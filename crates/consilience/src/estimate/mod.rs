@@ -7,6 +7,7 @@ pub mod laplace;
 pub mod newton;
 pub mod pareto;
 
+pub use chains::{ParameterDiagnostics, SampleDiagnostics};
 pub use importance::{Batch, Importance, Weighted};
 pub use laplace::Laplace;
 pub use newton::{Mode, Newton, Step};

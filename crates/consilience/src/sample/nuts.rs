@@ -12,6 +12,7 @@ use crate::{Error, Result};
 use nuts_rs::{Chain as _, Storable, Value};
 use nuts_rs::{CpuLogpFunc, CpuMath, CpuMathError, DiagNutsSettings, HasDims, LogpError, Settings};
 use rand::Rng;
+use rand_distr::{Distribution, StandardNormal};
 use std::collections::HashMap;
 
 /// Draws and warm-up of every chain.
@@ -113,10 +114,25 @@ fn chain(target: &dyn Target, mode: &Mode, lengths: Lengths, mut rng: Stream) ->
         theta: vec![0.0; d],
         gradient: vec![0.0; d],
     };
-    let failed = |e: &dyn std::fmt::Display| Error::numeric(format!("NUTS failed: {e}"));
+    let failed = |e: &dyn std::fmt::Display| {
+        // The crate may append a backtrace, which says nothing to a user.
+        let message = e.to_string();
+        Error::numeric(format!("NUTS failed: {}", message.lines().next().unwrap_or_default()))
+    };
+    // The sampler learns its first scales from the gradient, which vanishes at the mode; and chains
+    // that start apart can tell whether they come together.
+    let mut start: Vec<f64> = (0..d).map(|_| StandardNormal.sample(&mut rng)).collect();
     let mut sampler =
         settings.new_chain(0, CpuMath::new(density), &mut rng).map_err(|e| failed(&e))?;
-    sampler.set_position(&vec![0.0; d]).map_err(|e| failed(&e))?;
+    let mut tries = 0;
+    while let Err(error) = sampler.set_position(&start) {
+        tries += 1;
+        if tries == 20 {
+            return Err(failed(&error));
+        }
+        // Too far out for the density to be finite: nearer to the mode it is.
+        start.iter_mut().for_each(|z| *z *= 0.5);
+    }
     let mut thetas = Matrix::zeros(lengths.draws, d);
     let mut energy = Vec::with_capacity(lengths.draws);
     let mut divergences = 0;

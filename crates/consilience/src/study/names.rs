@@ -79,6 +79,13 @@ named! {
     }
 }
 
+impl Local {
+    /// Whether it runs Markov chains, whose draws can be kept.
+    pub fn has_chains(self) -> bool {
+        matches!(self, Local::NutsBridge | Local::NutsWarp3 | Local::NutsImportance)
+    }
+}
+
 named! {
     /// How the shards are combined.
     Combine {
