@@ -1,5 +1,10 @@
 //! Samplers: draws from a density that is known up to its integral.
 
+pub mod polya_gamma;
+pub mod truncated;
+
+pub use polya_gamma::PolyaGamma;
+
 use crate::math::Matrix;
 
 /// Draws of one target.
