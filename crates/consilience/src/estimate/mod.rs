@@ -1,10 +1,12 @@
 //! Local evidence: from a [`Target`](crate::Target) to log Z with its error bar and moments.
 
+pub mod chib;
 pub mod importance;
 pub mod laplace;
 pub mod newton;
 pub mod pareto;
 
+pub use chib::Chib;
 pub use importance::{Batch, Importance, Weighted};
 pub use laplace::Laplace;
 pub use newton::{Mode, Newton, Step};

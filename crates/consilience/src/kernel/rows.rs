@@ -101,6 +101,27 @@ impl Rows {
         }
     }
 
+    /// The family.
+    pub fn family(&self) -> Family {
+        self.family
+    }
+
+    /// Observations per row. Vectors over rows end with up to seven rows of padding that count for
+    /// nothing: count 0, total 0, x = 0, offset 0.
+    pub fn counts(&self) -> &[f64] {
+        &self.count
+    }
+
+    /// Sums of outcomes per row.
+    pub fn totals(&self) -> &[f64] {
+        &self.total
+    }
+
+    /// Offsets per row.
+    pub fn offsets(&self) -> &[f64] {
+        &self.offset
+    }
+
     /// The columns of one panel: their numbers, and eight values each.
     #[inline(always)]
     fn panel(&self, panel: usize) -> (&[u32], std::slice::ChunksExact<'_, f64>) {
@@ -121,6 +142,13 @@ impl Rows {
             }
         }
         eta
+    }
+
+    /// The linear predictors of all rows.
+    pub fn predict(&self, beta: &[f64], out: &mut [f64]) {
+        for (panel, out) in out.chunks_exact_mut(LANES).enumerate() {
+            out.copy_from_slice(&self.predictors(panel, beta));
+        }
     }
 
     /// One panel's slice of a per-row vector.
@@ -256,12 +284,29 @@ impl Rows {
 
     /// X'X, every row counted.
     pub fn gram(&self) -> Matrix {
+        self.gram_weighted(&self.count)
+    }
+
+    /// X'·diag(weights)·X with one weight per row.
+    pub fn gram_weighted(&self, weights: &[f64]) -> Matrix {
         let mut gram = Matrix::zeros(self.columns, self.columns);
         for panel in 0..self.panels {
-            self.add_to_hessian(panel, self.lanes(&self.count, panel), &mut gram);
+            self.add_to_hessian(panel, self.lanes(weights, panel), &mut gram);
         }
         mirror(&mut gram);
         gram
+    }
+
+    /// X'v for a vector v over the rows.
+    pub fn transposed_times(&self, v: &[f64]) -> Vec<f64> {
+        let mut out = vec![0.0; self.columns];
+        for panel in 0..self.panels {
+            let (index, x) = self.panel(panel);
+            for (x, &j) in x.zip(index) {
+                out[j as usize] += lane_dot(x, self.lanes(v, panel));
+            }
+        }
+        out
     }
 
     /// Adds X'·diag(weight)·X of one panel to the lower half of a matrix.

@@ -137,6 +137,14 @@ impl Likelihood {
         }
     }
 
+    /// The distinct rows; `None` for a Gaussian, which does not keep them.
+    pub fn rows(&self) -> Option<&Rows> {
+        match &self.body {
+            Body::Gaussian(_) => None,
+            Body::Rows { rows, .. } => Some(rows),
+        }
+    }
+
     /// The number of free parameters.
     pub fn dim(&self) -> usize {
         self.coefficients + usize::from(self.has_free_extra())

@@ -40,6 +40,16 @@ impl Subposterior {
         &self.likelihood
     }
 
+    /// The priors of the free parameters.
+    pub fn priors(&self) -> &[Prior] {
+        &self.priors
+    }
+
+    /// The power with which the priors act.
+    pub fn share(&self) -> f64 {
+        self.share
+    }
+
     fn log_prior(&self, theta: &[f64]) -> f64 {
         self.share * self.priors.iter().zip(theta).map(|(p, &x)| p.log_density(x)).sum::<f64>()
     }
