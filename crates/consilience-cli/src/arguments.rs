@@ -74,7 +74,7 @@ pub struct StudyArguments {
     /// How shards are combined: exact (a few rounds) or normal (one round, approximate)
     #[arg(long, value_name = "METHOD")]
     pub combine: Option<Combine>,
-    /// How a shard's own evidence is computed: auto, none, laplace, importance, nuts+bridge, nuts+warp3 or nuts+importance
+    /// How a shard's own evidence is computed: auto, none, laplace, importance, nuts+bridge, nuts+warp3, nuts+importance, gibbs+chib or gibbs+bridge
     #[arg(long, value_name = "METHOD")]
     pub local: Option<Local>,
     /// Monte Carlo draws, at most
@@ -96,7 +96,7 @@ pub struct CompareArguments {
     /// Also write the JSON document to DIR/result.json
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Keep the draws of every shard's chains as Parquet files in DIR (needs local = nuts+…)
+    /// Keep the draws of every shard's chains as Parquet files in DIR (needs local = nuts+… or gibbs+…)
     #[arg(long, value_name = "DIR")]
     pub keep_draws: Option<PathBuf>,
     /// No progress bar

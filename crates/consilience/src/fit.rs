@@ -3,12 +3,12 @@
 use crate::estimate::bridge::{Bridge, Warp, bridge, moments};
 use crate::estimate::chains::SampleDiagnostics;
 use crate::estimate::importance::{self, T_DF, T_SHARE, Weighted};
-use crate::estimate::{Batch, Estimate, Laplace, Mode, newton};
-use crate::math::{Cholesky, Proposal, Stream, stream};
+use crate::estimate::{Batch, Chib, Estimate, Laplace, Mode, newton};
+use crate::math::{Cholesky, Proposal, Stream, log_mean_exp, stream};
 use crate::model::{Model, Subposterior, unbounded};
 use crate::question::{Diagnostics, FitOrder, Summary};
-use crate::sample::Sample;
 use crate::sample::nuts::{Lengths, nuts};
+use crate::sample::{GibbsDraws, Sample, gibbs};
 use crate::study::Local;
 use crate::target::Target;
 use crate::{Error, Level, Result, Warning};
@@ -71,6 +71,12 @@ impl Task<'_> {
             Local::NutsBridge => self.nuts_bridge(Warp::Normal, method),
             Local::NutsWarp3 => self.nuts_bridge(Warp::Warp3, method),
             Local::NutsImportance => self.nuts_importance(),
+            Local::GibbsChib => self.gibbs_chib(),
+            Local::GibbsBridge => {
+                let sample = Sample { chains: vec![self.gibbs()?.chain] };
+                let summary = self.bridged(method, Warp::Warp3, &sample)?;
+                Ok(Fitted { summary, sample: Some(sample) })
+            }
             Local::Importance => self.importance(),
             _ => self.auto(),
         }
@@ -195,6 +201,27 @@ impl Task<'_> {
         summary.covariance = by_weights.covariance;
         summary.effective = by_weights.effective;
         summary.diagnostics.ess = by_weights.diagnostics.ess;
+        Ok(Fitted { summary, sample: Some(sample) })
+    }
+
+    fn gibbs(&self) -> Result<GibbsDraws> {
+        let (draws, warmup) = (self.order.draws, self.order.warmup);
+        gibbs(self.target, Some(&self.mode.theta), draws, warmup, &mut self.stream("gibbs"))
+    }
+
+    fn gibbs_chib(&self) -> Result<Fitted> {
+        let GibbsDraws { chain, reference, log_ordinates } = self.gibbs()?;
+        let found = Chib::new(self.target, &reference, log_ordinates)?;
+        let sample = Sample { chains: vec![chain] };
+        let mut summary = self.summary(Local::GibbsChib, found.log_z);
+        self.describe_chains(&mut summary, &sample);
+        // An ordinate above the mean raises the posterior's density at θ*, and so lowers log Z.
+        let log_mean = log_mean_exp(&found.log_ordinates);
+        let influence: Vec<f64> =
+            found.log_ordinates.iter().map(|o| 1.0 - libm::exp(o - log_mean)).collect();
+        summary.batches = batches(&sample, &influence, found.log_z.value);
+        summary.diagnostics.ess = Some(found.ess);
+        summary.warnings.extend(found.warnings("use more draws"));
         Ok(Fitted { summary, sample: Some(sample) })
     }
 

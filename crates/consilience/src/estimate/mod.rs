@@ -2,12 +2,14 @@
 
 pub mod bridge;
 pub mod chains;
+pub mod chib;
 pub mod importance;
 pub mod laplace;
 pub mod newton;
 pub mod pareto;
 
 pub use chains::{ParameterDiagnostics, SampleDiagnostics};
+pub use chib::Chib;
 pub use importance::{Batch, Importance, Weighted};
 pub use laplace::Laplace;
 pub use newton::{Mode, Newton, Step};

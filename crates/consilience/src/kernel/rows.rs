@@ -1,6 +1,6 @@
 //! Rows of data in panels, and the log-likelihood of the families that need every row.
 
-use super::functions::{LANES, Lanes, exp, softplus};
+use super::functions::{LANES, Lanes, exp, log1p_unit, softplus};
 use crate::math::special::log_normal_cdf;
 use crate::math::{Matrix, dot};
 use crate::model::Family;
@@ -101,6 +101,27 @@ impl Rows {
         }
     }
 
+    /// The family.
+    pub fn family(&self) -> Family {
+        self.family
+    }
+
+    /// Observations per row. Vectors over rows end with up to seven rows of padding that count for
+    /// nothing: count 0, total 0, x = 0, offset 0.
+    pub fn counts(&self) -> &[f64] {
+        &self.count
+    }
+
+    /// Sums of outcomes per row.
+    pub fn totals(&self) -> &[f64] {
+        &self.total
+    }
+
+    /// Offsets per row.
+    pub fn offsets(&self) -> &[f64] {
+        &self.offset
+    }
+
     /// The columns of one panel: their numbers, and eight values each.
     #[inline(always)]
     fn panel(&self, panel: usize) -> (&[u32], std::slice::ChunksExact<'_, f64>) {
@@ -121,6 +142,13 @@ impl Rows {
             }
         }
         eta
+    }
+
+    /// The linear predictors of all rows.
+    pub fn predict(&self, beta: &[f64], out: &mut [f64]) {
+        for (panel, out) in out.chunks_exact_mut(LANES).enumerate() {
+            out.copy_from_slice(&self.predictors(panel, beta));
+        }
     }
 
     /// One panel's slice of a per-row vector.
@@ -216,8 +244,61 @@ impl Rows {
         sum
     }
 
-    /// Value, gradient and (if asked) Hessian in β, with the derivatives in a.
-    pub fn expand(&self, beta: &[f64], a: f64, with_hessian: bool) -> (Expansion, Extra) {
+    /// The value, with its gradient in β added to `gradient`; also the slope in a.
+    pub fn gradient(&self, beta: &[f64], a: f64, gradient: &mut [f64]) -> (f64, f64) {
+        let r = exp(a);
+        match self.family {
+            Family::Logistic => self.climb(beta, gradient, |eta, c, t| {
+                let (p, s) = chance_and_softplus(eta);
+                (-c * s, t - c * p, 0.0)
+            }),
+            Family::Poisson => self.climb(beta, gradient, |eta, c, t| {
+                let mean = c * exp(eta);
+                (-mean, t - mean, 0.0)
+            }),
+            Family::NegativeBinomial => self.climb(beta, gradient, |eta, c, t| {
+                let (p, s) = chance_and_softplus(eta - a);
+                let n = t + c * r;
+                (-n * s, t - n * p, n * p - c * r * s)
+            }),
+            _ => self.climb(beta, gradient, |eta, c, t| {
+                let (yes, no) = (log_normal_cdf(eta), log_normal_cdf(-eta));
+                let times = |n: f64, l: f64| if n > 0.0 { n * l } else { 0.0 };
+                (times(t, yes.0) + times(c - t, no.0), t * yes.1 - (c - t) * no.1, 0.0)
+            }),
+        }
+    }
+
+    /// Sums a row's value, slope in η and slope in a over all rows.
+    #[inline(always)]
+    fn climb(
+        &self,
+        beta: &[f64],
+        gradient: &mut [f64],
+        f: impl Fn(f64, f64, f64) -> (f64, f64, f64),
+    ) -> (f64, f64) {
+        let (mut values, mut extras) = ([0.0; LANES], [0.0; LANES]);
+        for panel in 0..self.panels {
+            let eta = self.predictors(panel, beta);
+            let count = self.lanes(&self.count, panel);
+            let total = self.lanes(&self.total, panel);
+            let mut slope = [0.0; LANES];
+            for lane in 0..LANES {
+                let (value, along, extra) = f(eta[lane], count[lane], total[lane]);
+                values[lane] += value;
+                extras[lane] += extra;
+                slope[lane] = along;
+            }
+            let (index, x) = self.panel(panel);
+            for (x, &j) in x.zip(index) {
+                gradient[j as usize] += lane_dot(x, &slope);
+            }
+        }
+        (values.iter().sum::<f64>() + self.linear_part(beta), extras.iter().sum())
+    }
+
+    /// Value, gradient and Hessian in β, with the derivatives in a.
+    pub fn expand(&self, beta: &[f64], a: f64) -> (Expansion, Extra) {
         let p = self.columns;
         let mut out = Expansion::zeros(p);
         let mut extra = Extra { slope: 0.0, bend: 0.0, cross: vec![0.0; p] };
@@ -243,9 +324,7 @@ impl Rows {
                     extra.cross[j as usize] += lane_dot(x, &cross);
                 }
             }
-            if with_hessian {
-                self.add_to_hessian(panel, &bend, &mut out.hessian);
-            }
+            self.add_to_hessian(panel, &bend, &mut out.hessian);
         }
         mirror(&mut out.hessian);
         let mut value = [0.0];
@@ -256,12 +335,29 @@ impl Rows {
 
     /// X'X, every row counted.
     pub fn gram(&self) -> Matrix {
+        self.gram_weighted(&self.count)
+    }
+
+    /// X'·diag(weights)·X with one weight per row.
+    pub fn gram_weighted(&self, weights: &[f64]) -> Matrix {
         let mut gram = Matrix::zeros(self.columns, self.columns);
         for panel in 0..self.panels {
-            self.add_to_hessian(panel, self.lanes(&self.count, panel), &mut gram);
+            self.add_to_hessian(panel, self.lanes(weights, panel), &mut gram);
         }
         mirror(&mut gram);
         gram
+    }
+
+    /// X'v for a vector v over the rows.
+    pub fn transposed_times(&self, v: &[f64]) -> Vec<f64> {
+        let mut out = vec![0.0; self.columns];
+        for panel in 0..self.panels {
+            let (index, x) = self.panel(panel);
+            for (x, &j) in x.zip(index) {
+                out[j as usize] += lane_dot(x, self.lanes(v, panel));
+            }
+        }
+        out
     }
 
     /// Adds X'·diag(weight)·X of one panel to the lower half of a matrix.
@@ -336,6 +432,14 @@ fn logistic(x: f64) -> (f64, f64) {
     let e = exp(-x.abs());
     let (large, small) = (1.0 / (1.0 + e), e / (1.0 + e));
     if x >= 0.0 { (large, small) } else { (small, large) }
+}
+
+/// 1/(1 + e^−x) and log(1 + eˣ), of one exponential.
+#[inline(always)]
+fn chance_and_softplus(x: f64) -> (f64, f64) {
+    let e = exp(-x.abs());
+    let large = 1.0 / (1.0 + e);
+    (if x >= 0.0 { large } else { e * large }, x.max(0.0) + log1p_unit(e))
 }
 
 #[inline(always)]

@@ -138,6 +138,14 @@ impl Likelihood {
         }
     }
 
+    /// The distinct rows; `None` for a Gaussian, which does not keep them.
+    pub fn rows(&self) -> Option<&Rows> {
+        match &self.body {
+            Body::Gaussian(_) => None,
+            Body::Rows { rows, .. } => Some(rows),
+        }
+    }
+
     /// The number of free parameters.
     pub fn dim(&self) -> usize {
         self.coefficients + usize::from(self.has_free_extra())
@@ -177,14 +185,37 @@ impl Likelihood {
         }
     }
 
-    /// log p(y|θ) with gradient and (if asked) Hessian in θ.
-    pub fn expand(&self, theta: &[f64], with_hessian: bool) -> Expansion {
+    /// log p(y|θ), its gradient written to `gradient`.
+    pub fn gradient(&self, theta: &[f64], gradient: &mut [f64]) -> f64 {
+        let Body::Rows { rows, constant, outcomes } = &self.body else {
+            let at = self.expand(theta);
+            gradient.copy_from_slice(&at.gradient);
+            return at.value;
+        };
+        let (beta, extra) = self.parts(theta);
+        let a = extra.clamp(-FURTHEST, FURTHEST);
+        gradient.fill(0.0);
+        let (mut value, mut slope) = rows.gradient(beta, a, &mut gradient[..self.coefficients]);
+        value += constant;
+        if let Some(outcomes) = outcomes {
+            let (own, own_slope, _) = outcomes.expand(exp(a));
+            value += own;
+            slope += exp(a) * own_slope;
+        }
+        if let Some(last) = gradient.get_mut(self.coefficients) {
+            *last = slope;
+        }
+        value
+    }
+
+    /// log p(y|θ) with gradient and Hessian in θ.
+    pub fn expand(&self, theta: &[f64]) -> Expansion {
         let (beta, extra) = self.parts(theta);
         match &self.body {
             Body::Gaussian(gaussian) => gaussian.expand(beta, extra, self.has_free_extra()),
             Body::Rows { rows, constant, outcomes } => {
                 let a = extra.clamp(-FURTHEST, FURTHEST);
-                let (mut out, in_extra) = rows.expand(beta, a, with_hessian);
+                let (mut out, in_extra) = rows.expand(beta, a);
                 out.value += constant;
                 if let Some(outcomes) = outcomes {
                     let r = exp(a);

@@ -40,6 +40,16 @@ impl Subposterior {
         &self.likelihood
     }
 
+    /// The priors of the free parameters.
+    pub fn priors(&self) -> &[Prior] {
+        &self.priors
+    }
+
+    /// The power with which the priors act.
+    pub fn share(&self) -> f64 {
+        self.share
+    }
+
     fn log_prior(&self, theta: &[f64]) -> f64 {
         self.share * self.priors.iter().zip(theta).map(|(p, &x)| p.log_density(x)).sum::<f64>()
     }
@@ -57,16 +67,15 @@ impl Target for Subposterior {
     }
 
     fn log_density_gradient(&self, theta: &[f64], gradient: &mut [f64]) -> f64 {
-        let likelihood = self.likelihood.expand(theta, false);
-        gradient.copy_from_slice(&likelihood.gradient);
+        let value = self.likelihood.gradient(theta, gradient);
         for ((g, prior), &x) in gradient.iter_mut().zip(&self.priors).zip(theta) {
             *g += self.share * prior.slope(x);
         }
-        or_nothing(likelihood.value + self.log_prior(theta))
+        or_nothing(value + self.log_prior(theta))
     }
 
     fn expand(&self, theta: &[f64]) -> Expansion {
-        let mut out = self.likelihood.expand(theta, true);
+        let mut out = self.likelihood.expand(theta);
         for (j, (prior, &x)) in self.priors.iter().zip(theta).enumerate() {
             let (value, slope, bend) = prior.expand(x, self.smoothing);
             out.value += self.share * value;

@@ -46,7 +46,7 @@ pub fn refuse(model: &Model, target: &Subposterior, mode: &Mode, w: f64) -> Resu
 
 /// Directions within the improper coordinates along which the likelihood has no curvature.
 fn null_directions(target: &Subposterior, mode: &Mode, improper: &[usize]) -> Vec<Vec<f64>> {
-    let hessian = target.likelihood().expand(&mode.theta, true).hessian;
+    let hessian = target.likelihood().expand(&mode.theta).hessian;
     let k = improper.len();
     let mut block = Matrix::zeros(k, k);
     for (a, &i) in improper.iter().enumerate() {

@@ -1,6 +1,12 @@
 //! Samplers: draws from a density that is known up to its integral.
 
+pub mod gibbs;
 pub mod nuts;
+pub mod polya_gamma;
+pub mod truncated;
+
+pub use gibbs::{GibbsDraws, gibbs};
+pub use polya_gamma::PolyaGamma;
 
 use crate::math::Matrix;
 

@@ -76,13 +76,17 @@ named! {
         NutsWarp3 = "nuts+warp3",
         /// NUTS draws, and importance sampling at their moments.
         NutsImportance = "nuts+importance",
+        /// Gibbs draws by data augmentation, and Chib's estimate.
+        GibbsChib = "gibbs+chib",
+        /// Gibbs draws by data augmentation, and a bridge after standardising and symmetrising.
+        GibbsBridge = "gibbs+bridge",
     }
 }
 
 impl Local {
     /// Whether it runs Markov chains, whose draws can be kept.
     pub fn has_chains(self) -> bool {
-        matches!(self, Local::NutsBridge | Local::NutsWarp3 | Local::NutsImportance)
+        !matches!(self, Local::Auto | Local::None | Local::Laplace | Local::Importance)
     }
 }
 

@@ -1,0 +1,206 @@
+//! Gibbs sampling of one shard's subposterior by data augmentation.
+//!
+//! Given latent variables the likelihood is normal in θ, and with normal priors so is the conditional
+//!
+//! ```text
+//! θ | latents ~ N(m, V),   V⁻¹ = X'ΩX + w·V₀⁻¹,   m = V·(X'v + w·V₀⁻¹m₀)
+//!
+//! logistic   ω ~ PG(count, η) per row;                Ω = diag(ω),       v = total − count/2 − ω·offset
+//! probit     s = Σ of count latents N(η, 1) per row,
+//!            positive where y = 1, else negative;     Ω = diag(count),   v = s − count·offset
+//! ```
+//!
+//! with η = x'θ + offset (Polson, Scott & Windle 2013; Albert & Chib 1993). Rows that were merged need
+//! only these sums, so merging stays exact.
+
+use super::truncated::positive_normal;
+use super::{Chain, PolyaGamma};
+use crate::kernel::Rows;
+use crate::math::{Cholesky, LOG_2PI, Matrix, Stream, dot};
+use crate::model::{Family, Prior, Subposterior};
+use crate::target::Target;
+use crate::{Error, Result};
+use rand_distr::{Distribution, StandardNormal};
+
+/// Draws by Gibbs sampling, and the conditional densities that Chib's estimator averages.
+#[derive(Debug, Clone)]
+pub struct GibbsDraws {
+    /// The draws.
+    pub chain: Chain,
+    /// θ*, a point of high density.
+    pub reference: Vec<f64>,
+    /// log p(θ*|latents) = log N(θ*; m, V) per draw.
+    pub log_ordinates: Vec<f64>,
+}
+
+/// Draws from a subposterior with a logistic or probit likelihood and normal priors.
+///
+/// The chain begins at `start` (best the mode), or where the target's own search would. The first
+/// `warmup` draws are left out; θ* is the mean that the second half of them estimates, or the
+/// starting point if there are none.
+pub fn gibbs(
+    target: &Subposterior,
+    start: Option<&[f64]>,
+    draws: usize,
+    warmup: usize,
+    rng: &mut Stream,
+) -> Result<GibbsDraws> {
+    let mut sampler = Sampler::new(target)?;
+    let d = target.dim();
+    let mut theta = start.map_or_else(|| target.start(), <[f64]>::to_vec);
+    if theta.len() != d {
+        let found = theta.len();
+        return Err(Error::input(format!("a start with {found} coordinates, and θ has {d}")));
+    }
+    let mut reference = vec![0.0; d];
+    let averaged = warmup.div_ceil(2);
+    for k in 0..warmup {
+        let conditional = sampler.conditional(&theta, rng)?;
+        if k >= warmup - averaged {
+            // The conditional means have θ's own mean and less noise.
+            for (r, m) in reference.iter_mut().zip(&conditional.mean) {
+                *r += m / averaged as f64;
+            }
+        }
+        conditional.draw(&mut theta, rng);
+    }
+    if warmup == 0 {
+        reference.copy_from_slice(&theta);
+    }
+
+    let mut thetas = Matrix::zeros(draws, d);
+    let mut log_ordinates = Vec::with_capacity(draws);
+    for k in 0..draws {
+        let conditional = sampler.conditional(&theta, rng)?;
+        log_ordinates.push(conditional.log_density(&reference));
+        conditional.draw(&mut theta, rng);
+        thetas.row_mut(k).copy_from_slice(&theta);
+    }
+    let mut log_density = vec![0.0; draws];
+    target.log_densities(&thetas, &mut log_density);
+    let chain = Chain { thetas, log_density, energy: Vec::new(), divergences: 0 };
+    Ok(GibbsDraws { chain, reference, log_ordinates })
+}
+
+/// θ given the latent variables.
+struct Conditional {
+    mean: Vec<f64>,
+    precision: Cholesky,
+}
+
+impl Conditional {
+    fn draw(&self, theta: &mut [f64], rng: &mut Stream) {
+        let noise: Vec<f64> = theta.iter().map(|_| StandardNormal.sample(rng)).collect();
+        let step = self.precision.solve_upper(&noise);
+        for ((t, m), s) in theta.iter_mut().zip(&self.mean).zip(step) {
+            *t = m + s;
+        }
+    }
+
+    fn log_density(&self, theta: &[f64]) -> f64 {
+        let d = theta.len();
+        let off: Vec<f64> = theta.iter().zip(&self.mean).map(|(t, m)| t - m).collect();
+        // |L'x|², the columns of L taken one after the other.
+        let lower = self.precision.lower();
+        let image = |j: usize| (j..d).map(|i| lower[(i, j)] * off[i]).sum::<f64>();
+        let image: Vec<f64> = (0..d).map(image).collect();
+        0.5 * (self.precision.log_det() - d as f64 * LOG_2PI - dot(&image, &image))
+    }
+}
+
+struct Sampler<'a> {
+    rows: &'a Rows,
+    latents: Latents,
+    /// w·V₀⁻¹, and w·V₀⁻¹m₀.
+    prior_precision: Vec<f64>,
+    prior_pull: Vec<f64>,
+    /// η, v and ω per row.
+    eta: Vec<f64>,
+    v: Vec<f64>,
+    weights: Vec<f64>,
+}
+
+enum Latents {
+    Logistic(PolyaGamma),
+    /// The conditional precision does not depend on the latents.
+    Probit(Cholesky),
+}
+
+impl<'a> Sampler<'a> {
+    fn new(target: &'a Subposterior) -> Result<Sampler<'a>> {
+        let Some(rows) = target.likelihood().rows() else {
+            return Err(unsupported(Family::Gaussian));
+        };
+        let (mut prior_precision, mut prior_pull) = (Vec::new(), Vec::new());
+        for (j, prior) in target.priors().iter().enumerate() {
+            let Prior::Normal { mean, sd } = *prior else {
+                return Err(Error::input(format!(
+                    "Gibbs sampling needs normal priors, and that of parameter {} is {prior}",
+                    j + 1
+                )));
+            };
+            let precision = target.share() / (sd * sd);
+            prior_precision.push(precision);
+            prior_pull.push(precision * mean);
+        }
+        if rows.counts().iter().chain(rows.totals()).any(|c| c.fract() != 0.0) {
+            let message = "Gibbs sampling needs whole weights and outcomes of 0 or 1";
+            return Err(Error::input(message));
+        }
+        let latents = match rows.family() {
+            Family::Logistic => Latents::Logistic(PolyaGamma::new()),
+            Family::Probit => Latents::Probit(factor(rows.gram(), &prior_precision)?),
+            other => return Err(unsupported(other)),
+        };
+        let n = rows.counts().len();
+        let (eta, v, weights) = (vec![0.0; n], vec![0.0; n], vec![0.0; n]);
+        Ok(Sampler { rows, latents, prior_precision, prior_pull, eta, v, weights })
+    }
+
+    /// Draws the latent variables given θ.
+    fn conditional(&mut self, theta: &[f64], rng: &mut Stream) -> Result<Conditional> {
+        self.rows.predict(theta, &mut self.eta);
+        if self.eta.iter().any(|eta| !eta.is_finite()) {
+            return Err(Error::numeric("a linear predictor overflowed while Gibbs sampling"));
+        }
+        let (counts, totals) = (self.rows.counts(), self.rows.totals());
+        let offsets = self.rows.offsets();
+        let precision = match &self.latents {
+            Latents::Logistic(polya_gamma) => {
+                for (i, &eta) in self.eta.iter().enumerate() {
+                    let weight = polya_gamma.draw_sum(counts[i] as u64, eta, rng);
+                    self.weights[i] = weight;
+                    self.v[i] = totals[i] - 0.5 * counts[i] - weight * offsets[i];
+                }
+                factor(self.rows.gram_weighted(&self.weights), &self.prior_precision)?
+            }
+            Latents::Probit(precision) => {
+                for (i, &eta) in self.eta.iter().enumerate() {
+                    let (yes, no) = (totals[i] as u64, (counts[i] - totals[i]) as u64);
+                    let above: f64 = (0..yes).map(|_| positive_normal(eta, rng)).sum();
+                    let below: f64 = (0..no).map(|_| positive_normal(-eta, rng)).sum();
+                    self.v[i] = above - below - counts[i] * offsets[i];
+                }
+                precision.clone()
+            }
+        };
+        let mut pull = self.rows.transposed_times(&self.v);
+        pull.iter_mut().zip(&self.prior_pull).for_each(|(p, prior)| *p += prior);
+        Ok(Conditional { mean: precision.solve(&pull), precision })
+    }
+}
+
+fn factor(mut gram: Matrix, prior_precision: &[f64]) -> Result<Cholesky> {
+    for (j, p) in prior_precision.iter().enumerate() {
+        gram[(j, j)] += p;
+    }
+    Cholesky::new(&gram).ok_or_else(|| {
+        Error::numeric("the conditional precision in Gibbs sampling is not positive definite")
+    })
+}
+
+fn unsupported(family: Family) -> Error {
+    Error::input(format!(
+        "Gibbs sampling is for family = \"logistic\" and \"probit\" with normal priors, not for \"{family}\""
+    ))
+}
