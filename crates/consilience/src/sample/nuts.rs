@@ -102,9 +102,11 @@ pub fn nuts(
 
 fn chain(target: &dyn Target, mode: &Mode, lengths: Lengths, mut rng: Stream) -> Result<Chain> {
     let d = target.dim();
-    let mut settings = DiagNutsSettings::default();
-    settings.num_tune = lengths.warmup as u64;
-    settings.num_draws = lengths.draws as u64;
+    let settings = DiagNutsSettings {
+        num_tune: lengths.warmup as u64,
+        num_draws: lengths.draws as u64,
+        ..DiagNutsSettings::default()
+    };
     let transposed = mode.factor.inverse_lower();
     let density = Whitened {
         target,
