@@ -23,6 +23,13 @@ impl Bar {
     }
 }
 
+/// A run that fails leaves no half-drawn bar above its error.
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
 impl Observer for Bar {
     fn round(&self, round: &Round) {
         self.0.reset();
