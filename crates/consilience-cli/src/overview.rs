@@ -57,11 +57,14 @@ fn split(plan: &Plan) -> String {
         ShareRule::Rows => "by their rows",
         _ => "equally",
     };
+    let size = if least == most {
+        grouped(least)
+    } else {
+        format!("{} to {}", grouped(least), grouped(most))
+    };
     format!(
-        "{} of {} to {} rows, by {} (seed {}, partition {}); they share the prior {share}",
+        "{} of {size} rows, by {} (seed {}, partition {}); they share the prior {share}",
         counted(partition.shards, "shard"),
-        grouped(least),
-        grouped(most),
         partition.by,
         partition.seed,
         partition.hash

@@ -172,7 +172,12 @@ pub(crate) fn nearest<'a>(
     let folded = typed.to_lowercase();
     candidates
         .into_iter()
-        .map(|c| (strsim::damerau_levenshtein(&folded, &c.to_lowercase()), c))
+        .map(|c| {
+            // The beginning of a name is meant for that name, however much of it is left.
+            let whole = c.to_lowercase();
+            let begun = folded.len() >= 3 && whole.starts_with(&folded);
+            (if begun { 0 } else { strsim::damerau_levenshtein(&folded, &whole) }, c)
+        })
         .filter(|(distance, c)| {
             // Of short names that differ in most letters neither is a slip of the other.
             let length = c.len().max(typed.len());

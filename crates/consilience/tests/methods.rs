@@ -61,6 +61,43 @@ fn every_method_agrees_with_every_exact_value() {
     }
 }
 
+/// The paper's sparse model: Laplace priors on the coefficients of a linear regression. The reference
+/// is computed in two independent ways by scripts/sparse_reference.py.
+#[test]
+fn laplace_priors_on_a_linear_regression() {
+    let folder = common::root().join("crates/consilience/tests/data");
+    let text = std::fs::read_to_string(folder.join("sparse.json")).unwrap();
+    let reference: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let exact = reference["quadrature"].as_f64().unwrap();
+    let sampled = &reference["importance"];
+    let se_exact = sampled["se"].as_f64().unwrap();
+    assert!((exact - sampled["value"].as_f64().unwrap()).abs() < 4.0 * se_exact);
+    for method in METHODS.into_iter().chain(["exact", "exact on 10 shards"]) {
+        let shards = if method.ends_with("shards") { 10 } else { 1 };
+        for seed in 1..=5 {
+            let mut study = Case::new(folder.join("sparse.csv").to_str().unwrap(), shards);
+            study.prior = "coefficients = \"laplace(0, 1)\"".into();
+            study.evidence = if method.starts_with("exact") {
+                format!("draws = 20000\nseed = {seed}")
+            } else {
+                format!(
+                    "combine = \"normal\"\nlocal = {method:?}\ndraws = 4000\nwarmup = 1000\nseed = {seed}"
+                )
+            };
+            study.model(reference["formula"].as_str().unwrap(), "gaussian");
+            let result = run(&study.text());
+            let found = result.models[0].log_evidence;
+            let z = (found.value - exact) / found.se.unwrap().hypot(se_exact);
+            println!(
+                "{method}, seed {seed}: {:.4} ± {:.4}, z = {z:+.2}",
+                found.value,
+                found.se.unwrap()
+            );
+            assert!(z.abs() < 4.0 && result.is_reliable(), "{method}: {found:?} is not {exact}");
+        }
+    }
+}
+
 /// log ∫∫ e^g on a square by the trapezoidal rule.
 fn integrate(g: &dyn Fn(f64, f64) -> f64, (x0, x1): (f64, f64), (y0, y1): (f64, f64)) -> f64 {
     let steps = 500;
