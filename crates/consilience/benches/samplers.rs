@@ -1,15 +1,31 @@
-//! How fast the samplers are: `cargo bench --bench samplers`. Prints one table; asserts nothing.
+//! How fast the samplers are: `cargo bench --workspace --bench samplers`. Prints one table; asserts nothing.
+//! With `-- --shards DIR` it writes two shards' designs and our time on them for benches/rstan.R.
 
 use consilience::engine::Silent;
 use consilience::math::stream;
 use consilience::plan::Plan;
-use consilience::question::{Answer, FitOrder, Question};
+use consilience::question::{Answer, FitOrder, Question, Summary};
 use consilience::sample::PolyaGamma;
 use consilience::study::{Local, Study};
 use std::path::Path;
 use std::time::Instant;
 
+/// Data, formula, family, number of shards.
+const CASES: [(&str, &str, &str, usize); 2] = [
+    ("flights", "late ~ 0 + dep_delay + carrier", "logistic", 50),
+    (
+        "gauss",
+        "y ~ x1 + x2 + x3 + x4 + x5 + x6 + x7 + x8 + x9 + x10 + x11 + x12 + x13 + x14 + x15",
+        "gaussian",
+        10,
+    ),
+];
+
 fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let Some(at) = arguments.iter().position(|a| a == "--shards") {
+        return write_shards(Path::new(&arguments[at + 1]));
+    }
     println!("Pólya-Gamma draws on one core");
     for c in [0.0, 1.0, 5.0, 50.0] {
         let (sampler, mut rng) = (PolyaGamma::new(), stream(1, 0, 0, "bench"));
@@ -19,42 +35,78 @@ fn main() {
         println!("  PG(1, {c}): {rate:.1} million a second (mean {:.4})", sum / f64::from(count));
     }
     println!("\none shard, 10,000 draws after 2,000 of warm-up, one thread");
-    let flights = "late ~ 0 + dep_delay + carrier";
-    let toy = "y ~ x1 + x2 + x3 + x4 + x5 + x6 + x7 + x8 + x9 + x10 + x11 + x12 + x13 + x14 + x15";
-    for (data, formula, family, shards) in
-        [("flights.parquet", flights, "logistic", 50), ("gauss.parquet", toy, "gaussian", 10)]
-    {
+    for case in CASES {
+        let plan = plan(case);
         let methods = Local::ALL.into_iter().filter(|m| m.has_chains() || *m == Local::Importance);
         for method in methods {
-            one_shard(data, formula, family, shards, method);
+            // Gibbs has no latents for a Gaussian model.
+            let Some((summary, seconds)) = fit(&plan, method) else { continue };
+            let ess = summary.diagnostics.ess.unwrap_or(f64::NAN);
+            println!(
+                "  {}, 1 of {}, {method}: {seconds:.2} s, ESS {ess:.0} ({:.0} a second), log Z {:.3} ± {:.4}",
+                case.0,
+                case.3,
+                ess / seconds,
+                summary.log_z.value,
+                summary.log_z.se.unwrap_or(f64::NAN)
+            );
         }
     }
 }
 
-fn one_shard(data: &str, formula: &str, family: &str, shards: usize, method: Local) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data").join(data);
+/// A study's plan on one thread.
+fn plan((data, formula, family, shards): (&str, &str, &str, usize)) -> Plan {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data");
+    let path = folder.join(format!("{data}.parquet"));
     let text = format!(
         "[data]\npath = {path:?}\n[split]\nshards = {shards}\n[[model]]\nformula = {formula:?}\nfamily = {family:?}"
     );
     let study = Study::parse(&text, Path::new("bench.toml")).expect("a valid study");
-    let plan = Plan::new(study, 1, &Silent).expect("its data are there");
+    Plan::new(study, 1, &Silent).expect("its data are there")
+}
+
+/// The first shard by one method, on one thread: the summary, and seconds.
+fn fit(plan: &Plan, method: Local) -> Option<(Summary, f64)> {
     let setting = &plan.settings[0];
     let question = Question::Fit {
         model: setting.model.clone(),
         share: setting.share,
         order: FitOrder { method, draws: 10_000, warmup: 2_000, chains: 1, seed: 1 },
     };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
     let start = Instant::now();
-    let Ok(Answer::Summary(summary)) = plan.engine().shard(0).answer(&question) else {
-        // Gibbs has no latents for a Gaussian model.
-        return;
-    };
-    let seconds = start.elapsed().as_secs_f64();
-    let ess = summary.diagnostics.ess.unwrap_or(f64::NAN);
-    println!(
-        "  {data}, 1 of {shards}, {method}: {seconds:.2} s, ESS {ess:.0} ({:.0} a second), log Z {:.3} ± {:.4}",
-        ess / seconds,
-        summary.log_z.value,
-        summary.log_z.se.unwrap_or(f64::NAN)
-    );
+    match pool.install(|| plan.engine().shard(0).answer(&question)) {
+        Ok(Answer::Summary(summary)) => Some((*summary, start.elapsed().as_secs_f64())),
+        _ => None,
+    }
+}
+
+/// Writes the first shard's design of each case, and our time on it, best of three.
+fn write_shards(folder: &Path) {
+    let mut ours = "case,shards,parameters,seconds,ess,log_z,se\n".to_string();
+    for case in CASES {
+        let plan = plan(case);
+        let model = &plan.settings[0].model;
+        let design = model.recipe.design(plan.engine().shard(0).table()).expect("a design");
+        let mut text = format!("response,{}\n", model.recipe.names().join(","));
+        for (i, y) in design.response.iter().enumerate() {
+            let row: Vec<String> = design.columns.iter().map(|c| c[i].to_string()).collect();
+            text += &format!("{y},{}\n", row.join(","));
+        }
+        std::fs::write(folder.join(format!("{}.csv", case.0)), text).expect("a folder to write to");
+        let fits: Vec<(Summary, f64)> =
+            (0..3).filter_map(|_| fit(&plan, Local::NutsWarp3)).collect();
+        let seconds = fits.iter().map(|f| f.1).fold(f64::INFINITY, f64::min);
+        let (summary, _) = &fits[0];
+        ours += &format!(
+            "{},{},{},{seconds},{},{},{}\n",
+            case.0,
+            case.3,
+            model.dim(),
+            summary.diagnostics.ess.unwrap_or(f64::NAN),
+            summary.log_z.value,
+            summary.log_z.se.unwrap_or(f64::NAN)
+        );
+    }
+    std::fs::write(folder.join("ours.csv"), ours).expect("a folder to write to");
 }
