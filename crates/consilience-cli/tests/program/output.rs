@@ -244,7 +244,7 @@ fn check_prints_the_plan_and_runs_nothing() {
     for part in [
         "s.toml is a valid study.",
         "d.csv: 40 rows (0 left out)",
-        "8 shards of 5 to 5 rows, by random (seed 1, partition ",
+        "8 shards of 5 rows, by random (seed 1, partition ",
         "exact: Newton rounds",
         "model 1   m\n          y ~ x\n          logistic, 2 free parameters, prior probability 0.5",
         "normal(0, 1): (Intercept), x",
