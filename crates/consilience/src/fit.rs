@@ -2,7 +2,7 @@
 
 use crate::estimate::bridge::{Bridge, Warp, bridge, moments};
 use crate::estimate::chains::SampleDiagnostics;
-use crate::estimate::importance::{self, T_DF, T_SHARE, Weighted};
+use crate::estimate::importance::{self, LEAST_ESS, T_DF, T_SHARE, Weighted};
 use crate::estimate::{Batch, Chib, Estimate, Laplace, Mode, newton};
 use crate::math::{Cholesky, Proposal, Stream, log_mean_exp, stream};
 use crate::model::{Model, Subposterior, unbounded};
@@ -295,8 +295,8 @@ fn chain_warnings(seen: &SampleDiagnostics, kept: usize) -> Vec<Warning> {
         let message = "a parameter never moved: R̂ cannot be told";
         warnings.push(Warning::new(Level::Unreliable, "stuck", message, advice));
     }
-    if let Some(ess) = seen.ess_bulk.filter(|ess| *ess < 100.0) {
-        let message = format!("only {ess:.0} effective draws (at least 100)");
+    if let Some(ess) = seen.ess_bulk.filter(|ess| *ess < LEAST_ESS) {
+        let message = format!("only {ess:.0} effective draws (at least {LEAST_ESS})");
         warnings.push(Warning::new(Level::Unreliable, "low-ess", message, advice).value(ess));
     }
     let count = seen.divergences;

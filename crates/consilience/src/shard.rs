@@ -65,12 +65,12 @@ impl Shard {
                 Answer::Summary(Box::new(self.fit(model, *share, order)?))
             }
             Question::Expand { model, share, theta } => {
-                let target = self.target(model, *share, 1.0)?.0;
+                let target = self.target(model, *share, 1.0)?;
                 fits(model, theta.len())?;
                 Answer::Expansion(target.expand(theta))
             }
             Question::Weigh { model, share, thetas } => {
-                let target = self.target(model, *share, 1.0)?.0;
+                let target = self.target(model, *share, 1.0)?;
                 fits(model, thetas.cols())?;
                 let mut out = vec![0.0; thetas.rows()];
                 target.log_densities(thetas, &mut out);
@@ -91,12 +91,12 @@ impl Shard {
         Ok(likelihood)
     }
 
-    /// The subposterior, and the shard's share. `smoothing` rounds priors with a kink.
-    fn target(&self, model: &Model, share: Share, smoothing: f64) -> Result<(Subposterior, f64)> {
+    /// The subposterior. `smoothing` rounds priors with a kink.
+    fn target(&self, model: &Model, share: Share, smoothing: f64) -> Result<Subposterior> {
         let likelihood = self.likelihood(model)?;
         let w = share.of(likelihood.observations);
         let priors = model.free_priors();
-        Ok((Subposterior::new(likelihood, priors, w, smoothing, model.start()), w))
+        Ok(Subposterior::new(likelihood, priors, w, smoothing, model.start()))
     }
 
     fn survey(&self, model: &Model) -> Result<Survey> {
@@ -120,7 +120,7 @@ impl Shard {
 
     fn fit(&self, model: &Model, share: Share, order: &FitOrder) -> Result<Summary> {
         let w = share.of(self.likelihood(model)?.observations);
-        let (target, _) = self.target(model, share, 1.0 / w)?;
+        let target = self.target(model, share, 1.0 / w)?;
         let fitted = fit(model, &target, w, order, self.index)?;
         if let (Some(folder), Some(sample)) = (&self.draws, &fitted.sample) {
             let names: Vec<String> = model.free().map(|p| p.name.clone()).collect();

@@ -2,13 +2,11 @@
 
 use super::Estimate;
 use super::chains::integrated_autocorrelation;
+use super::importance::LEAST_ESS;
 use crate::math::dot;
 use crate::target::Target;
 use crate::{Error, Level, Result, Warning};
 use libm::{exp, log};
-
-/// The fewest effective ordinates that an error bar may rest on.
-const LEAST_ESS: f64 = 100.0;
 
 /// The evidence by Chib (1995): at any point θ*
 ///

@@ -18,7 +18,7 @@ pub const T_SHARE: f64 = 0.1;
 pub const T_DF: f64 = 5.0;
 
 /// The fewest effective draws that an error bar may rest on.
-const LEAST_ESS: f64 = 100.0;
+pub(crate) const LEAST_ESS: f64 = 100.0;
 /// The largest tail shape of weights whose mean has a usable error bar.
 const MOST_K_HAT: f64 = 0.7;
 

@@ -73,11 +73,6 @@ impl Model {
         self.free().map(|p| p.prior.log_alpha(w)).sum()
     }
 
-    /// Whether a prior has a kink.
-    pub fn has_kink(&self) -> bool {
-        self.free().any(|p| matches!(p.prior, Prior::Laplace { .. }))
-    }
-
     /// Where a search for the mode starts: the outcome's mean through the intercept (or through
     /// the dummies that stand in for it), its spread, and 0 for the rest.
     pub fn start(&self) -> Vec<f64> {

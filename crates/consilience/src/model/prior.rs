@@ -128,16 +128,6 @@ impl Prior {
             _ => None,
         }
     }
-
-    /// The middle.
-    pub fn centre(&self) -> f64 {
-        match *self {
-            Prior::Normal { mean, .. }
-            | Prior::Laplace { mean, .. }
-            | Prior::StudentT { mean, .. } => mean,
-            Prior::Fixed { value } => value,
-        }
-    }
 }
 
 /// log k of the t density k·(1 + z²/ν)^−(ν+1)/2.
