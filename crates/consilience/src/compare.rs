@@ -1,11 +1,11 @@
 //! From evidences to a comparison: Bayes factors, posterior probabilities, and all that is reported.
 
-use crate::combine::{CombineDiagnostics, Evidence, Setting};
+use crate::combine::{Agreement, CombineDiagnostics, Evidence, Setting};
 use crate::engine::Traffic;
 use crate::estimate::Estimate;
 use crate::math::log_sum_exp;
 use crate::model::{Family, Model};
-use crate::question::Diagnostics;
+use crate::question::{Diagnostics, Summary};
 use crate::{Level, Warning};
 use serde::Serialize;
 
@@ -62,7 +62,7 @@ pub struct ModelResult {
     pub shards: Vec<ShardResult>,
 }
 
-/// log p(y) = shards + overlap. What was not computed is `null`.
+/// log p(y) = shards + overlap = log_alpha + subevidences + overlap. What was not computed is `null`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Parts {
     /// Σ log Z_s.
@@ -71,6 +71,25 @@ pub struct Parts {
     pub overlap: Option<Estimate>,
     /// Σ log α_s; `null` where it is not finite.
     pub log_alpha: Option<f64>,
+    /// Σ log p̃(y_s) = Σ log Z_s − Σ log α_s: the shards' evidences under normalised subpriors.
+    pub subevidences: Option<Estimate>,
+    /// log I as a share of log p(y).
+    pub overlap_share: Option<f64>,
+    /// log I less what normal approximations of the subposteriors make of it: the logarithm of the
+    /// correction factor.
+    pub correction: Option<f64>,
+    /// Bounds of what a normal combination may be off by.
+    pub bounds: Option<Bounds>,
+}
+
+/// Sample versions of the constants in −S log B ≤ log p(y)/p̂(y) ≤ S log A, p̂ being the normal
+/// combination. Over the shards' draws they bound the suprema from below.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Bounds {
+    /// The greatest log p̃(θ|y_s)/N(θ; μ_s, Σ_s) that a draw showed.
+    pub log_a: f64,
+    /// The greatest log N(θ; μ_s, Σ_s)/p̃(θ|y_s) that a draw showed.
+    pub log_b: f64,
 }
 
 /// A parameter's posterior.
@@ -102,6 +121,8 @@ pub struct ShardResult {
     /// How that went.
     #[serde(flatten)]
     pub diagnostics: Diagnostics,
+    /// How it agrees with the other shards; `null` where that was not looked at.
+    pub agreement: Option<Agreement>,
 }
 
 /// How the data were split.
@@ -156,11 +177,7 @@ impl Comparison {
                 log_bayes_factor: bayes_factor,
                 probability: libm::exp(log_posterior[i] - total),
                 prior_probability: prior_probabilities[i],
-                parts: Parts {
-                    shards: evidence.shards,
-                    overlap: evidence.overlap,
-                    log_alpha: evidence.log_alpha,
-                },
+                parts: Parts::of(&evidence),
                 parameters: parameters(&settings[i].model, &evidence),
                 shards: shards(&settings[i], &evidence),
                 combination: evidence.diagnostics,
@@ -190,6 +207,38 @@ impl Comparison {
     /// Whether nothing says that the result is not to be trusted.
     pub fn is_reliable(&self) -> bool {
         self.all_warnings().all(|(_, w)| w.level < Level::Unreliable)
+    }
+}
+
+impl Parts {
+    fn of(evidence: &Evidence) -> Parts {
+        let (shards, log_alpha) = (evidence.shards, evidence.log_alpha);
+        Parts {
+            shards,
+            overlap: evidence.overlap,
+            log_alpha,
+            subevidences: shards
+                .zip(log_alpha)
+                .map(|(z, alpha)| Estimate { value: z.value - alpha, ..z }),
+            overlap_share: evidence
+                .overlap
+                .filter(|_| evidence.log_z.value != 0.0)
+                .map(|overlap| overlap.value / evidence.log_z.value),
+            correction: evidence.correction,
+            bounds: evidence.summaries.as_deref().and_then(Bounds::of),
+        }
+    }
+}
+
+impl Bounds {
+    /// `None` unless every shard has draws to go by.
+    fn of(summaries: &[Summary]) -> Option<Bounds> {
+        let mut bounds = Bounds { log_a: f64::NEG_INFINITY, log_b: f64::NEG_INFINITY };
+        for summary in summaries {
+            bounds.log_a = bounds.log_a.max(summary.diagnostics.log_ratio_greatest?);
+            bounds.log_b = bounds.log_b.max(-summary.diagnostics.log_ratio_least?);
+        }
+        Some(bounds)
     }
 }
 
@@ -241,6 +290,7 @@ fn shards(setting: &Setting, evidence: &Evidence) -> Vec<ShardResult> {
                 log_evidence: summary.map(|s| s.log_z),
                 method: summary.map(|s| s.method.clone()),
                 diagnostics: summary.map(|s| s.diagnostics.clone()).unwrap_or_default(),
+                agreement: evidence.agreement.get(index).cloned(),
             }
         })
         .collect()

@@ -11,13 +11,14 @@
 //! which is unbiased for p(y) whatever the shape of the posterior and however the data are split.
 
 use super::{
-    Combination, CombineDiagnostics, Evidence, Next, Setting, homogeneity, log_alpha, summaries,
+    Agreement, Combination, CombineDiagnostics, Evidence, Next, Setting, homogeneity,
+    sum_of_weights, summaries,
 };
 use crate::estimate::importance::{T_DF, T_SHARE, adapted};
-use crate::estimate::{Estimate, Importance, Mode, Newton, Step, Weighted};
+use crate::estimate::{Importance, Mode, Newton, Step, Weighted};
 use crate::math::proposal::Draws;
 use crate::math::{Matrix, Proposal, Stream, stream};
-use crate::question::{Answer, Diagnostics, Question, Summary};
+use crate::question::{Answer, Question, Summary};
 use crate::study::Local;
 use crate::target::Expansion;
 use crate::{Level, Result, Warning};
@@ -38,6 +39,7 @@ pub(super) struct Exact {
     setting: Setting,
     stage: Stage,
     summaries: Option<Vec<Summary>>,
+    agreement: Vec<Agreement>,
     warnings: Vec<Warning>,
     newton_rounds: usize,
     weigh_rounds: usize,
@@ -67,6 +69,7 @@ impl Exact {
             setting,
             stage: Stage::Start,
             summaries: None,
+            agreement: Vec::new(),
             warnings: Vec::new(),
             newton_rounds: 0,
             weigh_rounds: 0,
@@ -102,7 +105,7 @@ impl Exact {
         let give_up = matches!(step, Ok(Step::Evaluate(_))) && self.rounds_left() <= KEPT_BACK;
         match step {
             Ok(Step::Converged(mode)) => {
-                let scores: Vec<(Vec<f64>, Matrix)> = shards
+                let scores: Vec<homogeneity::Score> = shards
                     .into_iter()
                     .map(|at| {
                         let mut information = at.hessian;
@@ -110,8 +113,9 @@ impl Exact {
                         (at.gradient, information)
                     })
                     .collect();
-                let rows = self.setting.rows();
-                self.warnings.extend(homogeneity::warnings(&scores, &rows, &mode.factor));
+                self.agreement = self.setting.compare_shards(&scores, &mode.factor);
+                let warnings = homogeneity::warnings(&self.agreement, &self.setting.names());
+                self.warnings.extend(warnings);
                 Ok(self.begin_weighing(&mode))
             }
             Ok(Step::Evaluate(theta)) if !give_up => {
@@ -170,11 +174,7 @@ impl Exact {
     /// Takes the shards' log densities; draws more, adapts the proposal, or finishes.
     fn weighed(&mut self, mut weigh: Box<Weigh>, answers: Vec<Answer>) -> Result<Next> {
         let draws = weigh.pending.take().expect("answers come after a question");
-        let mut log_target = vec![0.0; draws.log_density.len()];
-        for answer in answers {
-            let Answer::Weights(weights) = answer else { unreachable!("the session checks kinds") };
-            log_target.iter_mut().zip(weights).for_each(|(sum, w)| *sum += w);
-        }
+        let log_target = sum_of_weights(answers, draws.log_density.len());
         let new = Weighted::new(draws, &log_target)?;
         match &mut weigh.weighted {
             Some(weighted) => weighted.extend(new),
@@ -226,30 +226,13 @@ impl Exact {
             );
             warnings.push(Warning::new(Level::Caution, "se-target", message, advice).value(se));
         }
-        let summaries = self.summaries.take();
-        warnings.extend(summaries.iter().flatten().flat_map(|s| s.warnings.clone()));
-        let shards: Option<Estimate> = summaries
-            .as_ref()
-            .map(|all| all.iter().map(|s| s.log_z).fold(Estimate::ZERO, |sum, z| sum + z));
-        Evidence {
-            log_z: seen.log_z,
-            shards,
-            overlap: shards.map(|shards| seen.log_z - shards),
-            log_alpha: log_alpha(&self.setting.model, &self.setting.shares()),
-            mean: seen.mean,
-            covariance: seen.covariance,
-            diagnostics: Some(CombineDiagnostics {
-                newton_rounds: self.newton_rounds,
-                weigh_rounds: self.weigh_rounds,
-                draws: Diagnostics {
-                    draws: Some(count),
-                    ess: Some(seen.ess),
-                    k_hat: seen.k_hat,
-                    ..Diagnostics::default()
-                },
-            }),
-            summaries,
-            warnings,
+        let diagnostics =
+            CombineDiagnostics::importance(self.newton_rounds, self.weigh_rounds, &seen, count);
+        let mut evidence = self.setting.by_importance(seen, diagnostics, warnings);
+        evidence.agreement = std::mem::take(&mut self.agreement);
+        match self.summaries.take() {
+            Some(summaries) => evidence.beside(summaries),
+            None => evidence,
         }
     }
 }

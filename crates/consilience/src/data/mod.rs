@@ -23,6 +23,7 @@ mod schema;
 pub mod split;
 pub mod table;
 mod terms;
+mod union;
 #[cfg(test)]
 mod testing;
 
@@ -40,3 +41,4 @@ pub(crate) use schema::agree_or_blame;
 pub use schema::{Ask, agree};
 pub use table::{Column, Origin, Table};
 pub use terms::{MAX_TERMS, Term, Terms};
+pub use union::{Places, union};

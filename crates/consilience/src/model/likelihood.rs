@@ -144,6 +144,14 @@ impl Likelihood {
         }
     }
 
+    /// The Gaussian itself, and log σ where it is held fixed; `None` for other families.
+    pub fn gaussian(&self) -> Option<(&Gaussian, Option<f64>)> {
+        match &self.body {
+            Body::Gaussian(gaussian) => Some((gaussian, self.fixed_extra)),
+            Body::Rows { .. } => None,
+        }
+    }
+
     /// The number of free parameters.
     pub fn dim(&self) -> usize {
         self.coefficients + usize::from(self.has_free_extra())
