@@ -1,6 +1,6 @@
 //! From evidences to a comparison: Bayes factors, posterior probabilities, and all that is reported.
 
-use crate::combine::{Agreement, CombineDiagnostics, Evidence, Setting};
+use crate::combine::{Agreement, Baseline, CombineDiagnostics, Evidence, Setting};
 use crate::engine::Traffic;
 use crate::estimate::Estimate;
 use crate::math::log_sum_exp;
@@ -123,6 +123,23 @@ pub struct ShardResult {
     pub diagnostics: Diagnostics,
     /// How it agrees with the other shards; `null` where that was not looked at.
     pub agreement: Option<Agreement>,
+}
+
+/// Ways to choose a model side by side. Serialised, it is the JSON document of `baselines`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Baselines {
+    /// [`VERSION`].
+    pub version: u32,
+    /// The models' names, in the study's order.
+    pub models: Vec<String>,
+    /// Votes, upsampled evidences, then combinations.
+    pub methods: Vec<Baseline>,
+    /// How the data were split.
+    pub partition: PartitionReport,
+    /// What passed between the centre and the shards.
+    pub traffic: Traffic,
+    /// How long it took; filled in by whoever has a clock.
+    pub seconds: Option<f64>,
 }
 
 /// How the data were split.

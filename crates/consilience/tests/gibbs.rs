@@ -247,7 +247,8 @@ fn empty_cases_are_exact() {
 fn chains_repeat_and_forget_their_start() {
     let target = target(Family::Probit, &small(60, 2), &[None; 2], 1.0);
     let run = |start: Option<&[f64]>, draws, warmup| {
-        let found = gibbs(&target, start, draws, warmup, 0, &mut stream(9, 0, 0, "repeat")).unwrap();
+        let found =
+            gibbs(&target, start, draws, warmup, 0, &mut stream(9, 0, 0, "repeat")).unwrap();
         let chib = Chib::new(&target, &found.reference, found.log_ordinates.clone()).unwrap();
         (found, chib)
     };

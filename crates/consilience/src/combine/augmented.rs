@@ -74,7 +74,8 @@ impl Augmented {
         let sum = sum_of_evidences(&summaries);
         let overlap = Estimate::new(log_overlap, overlap_se);
 
-        let mut warnings: Vec<Warning> = summaries.iter().flat_map(|s| s.warnings.clone()).collect();
+        let mut warnings: Vec<Warning> =
+            summaries.iter().flat_map(|s| s.warnings.clone()).collect();
         warnings.extend(term_warnings(ess, k_hat));
         let agreement = self.setting.compare_shards(&normals.scores(), &normals.all.factor);
         warnings.extend(homogeneity::warnings(&agreement, &self.setting.names()));
@@ -226,11 +227,7 @@ fn share_of_effective(log_terms: &[f64]) -> f64 {
 
 /// Standard errors of the overlap and of the total, by leaving out one run of every shard's draws at
 /// a time: the same runs gave the shards' own evidences, so their correlation is in it.
-fn jackknife(
-    terms: &[Vec<f64>],
-    shards: usize,
-    log_z: &dyn Fn(usize, usize) -> f64,
-) -> (f64, f64) {
+fn jackknife(terms: &[Vec<f64>], shards: usize, log_z: &dyn Fn(usize, usize) -> f64) -> (f64, f64) {
     let runs = terms.len();
     let (mut overlaps, mut totals) = (Vec::new(), Vec::new());
     for left_out in 0..runs {

@@ -62,7 +62,11 @@ pub(super) fn warnings(shards: &[Agreement], names: &[&str]) -> Vec<Warning> {
         if !shard.p_value.is_some_and(|p| p < LEVEL / count) {
             continue;
         }
-        let known = shard.parameters.iter().zip(names).filter_map(|(chi, name)| Some((chi.as_ref()?, name)));
+        let known = shard
+            .parameters
+            .iter()
+            .zip(names)
+            .filter_map(|(chi, name)| Some((chi.as_ref()?, name)));
         let most = known.max_by(|a, b| a.0.total_cmp(b.0));
         let where_most = most.map_or(String::new(), |(chi, name)| {
             format!("; most in `{name}`, {:.1} standard deviations off", chi.sqrt())

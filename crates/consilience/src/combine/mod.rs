@@ -4,12 +4,15 @@
 //! It knows no data and no engine, and all models' combinations share their rounds.
 
 mod augmented;
+mod baselines;
 mod cmc;
 mod exact;
 mod homogeneity;
 mod normal;
 mod statistics;
 
+pub use baselines::Baseline;
+pub(crate) use baselines::baselines;
 pub use homogeneity::Agreement;
 pub use normal::{Consensus, consensus};
 
@@ -66,6 +69,7 @@ impl Setting {
             draws: self.options.draws,
             warmup: self.options.warmup,
             chains: self.options.chains,
+            power: 1.0,
             seed: self.options.seed,
         }
     }

@@ -10,6 +10,7 @@ use super::{
     Agreement, Combination, CombineDiagnostics, Evidence, Next, Setting, homogeneity, log_alpha,
     summaries,
 };
+use crate::Result;
 use crate::data::{Places, union};
 use crate::engine::Session;
 use crate::estimate::{Linear, newton};
@@ -18,7 +19,6 @@ use crate::model::{Family, Gaussian, Likelihood, Model, Subposterior};
 use crate::question::{Answer, Diagnostics, Question, Summary};
 use crate::study::{Combine, Local};
 use crate::target::Target;
-use crate::Result;
 use std::sync::Arc;
 
 /// The widest union: beyond it the factors would weigh more than the rounds that they save.
@@ -129,9 +129,7 @@ impl Pooled {
             None => self.sampled(&all)?,
         };
         evidence.agreement = self.agreement(&all);
-        evidence
-            .warnings
-            .extend(homogeneity::warnings(&evidence.agreement, &self.setting.names()));
+        evidence.warnings.extend(homogeneity::warnings(&evidence.agreement, &self.setting.names()));
         if let Some(summaries) = summaries {
             evidence = evidence.beside(summaries);
         }

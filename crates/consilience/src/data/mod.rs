@@ -23,9 +23,9 @@ mod schema;
 pub mod split;
 pub mod table;
 mod terms;
-mod union;
 #[cfg(test)]
 mod testing;
+mod union;
 
 pub use describe::{Request, describe};
 pub use design::Design;

@@ -29,8 +29,7 @@ impl Recipe {
     fn take_in(&mut self, other: &Recipe) -> Places {
         let numbers: Vec<u32> = other.variables.iter().map(|v| self.variable(v)).collect();
         let columns = other.columns.iter().map(|column| {
-            let moved =
-                |part: &Part| Part { variable: numbers[part.variable as usize], ..*part };
+            let moved = |part: &Part| Part { variable: numbers[part.variable as usize], ..*part };
             let parts = column.parts.iter().map(moved).collect();
             self.column(RecipeColumn { parts, ..column.clone() })
         });

@@ -146,7 +146,8 @@ impl Rotated {
     fn back(&self, b: &[f64], inner: &Matrix) -> (Vec<f64>, Matrix) {
         let out = self.directions.transpose();
         let turned = out.times(b);
-        let mean: Vec<f64> = (0..b.len()).map(|i| self.means[i] + self.sds[i] * turned[i]).collect();
+        let mean: Vec<f64> =
+            (0..b.len()).map(|i| self.means[i] + self.sds[i] * turned[i]).collect();
         let mut covariance = out.product(inner).product(&self.directions);
         for i in 0..b.len() {
             for j in 0..b.len() {

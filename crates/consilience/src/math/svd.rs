@@ -31,8 +31,7 @@ impl Svd {
                 break;
             }
         }
-        let values: Vec<f64> =
-            (0..n).map(|j| dot(columns.row(j), columns.row(j)).sqrt()).collect();
+        let values: Vec<f64> = (0..n).map(|j| dot(columns.row(j), columns.row(j)).sqrt()).collect();
         for (j, &value) in values.iter().enumerate() {
             let column = columns.row_mut(j);
             column.iter_mut().for_each(|v| *v = if value > 0.0 { *v / value } else { 0.0 });

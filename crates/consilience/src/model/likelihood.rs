@@ -2,8 +2,8 @@
 
 use crate::data::{Design, Table};
 use crate::kernel::Rows;
-use crate::math::special::log_rising_ratio;
 use crate::math::Matrix;
+use crate::math::special::log_rising_ratio;
 use crate::model::{Family, Gaussian, Model};
 use crate::target::Expansion;
 use crate::{Error, Result};

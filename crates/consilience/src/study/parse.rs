@@ -20,8 +20,7 @@ const DATA: &[&str] = &["path", "missing", "weights", "delimiter", "comment"];
 const SPLIT: &[&str] = &["shards", "by", "share", "seed", "clusters"];
 const PRIOR: &[&str] = &["coefficients", "intercept", "log_sd", "log_dispersion", "parameters"];
 const MODEL: &[&str] = &["name", "formula", "family", "probability", "prior"];
-const EVIDENCE: &[&str] =
-&[
+const EVIDENCE: &[&str] = &[
     "local",
     "combine",
     "draws",
