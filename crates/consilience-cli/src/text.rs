@@ -18,11 +18,13 @@ pub fn of(comparison: &Comparison) -> String {
         partition.hash
     );
     out += &models(comparison);
+    out += &crate::decomposition::of(comparison);
     let _ = write!(
         out,
-        "\n{}, {} moved",
+        "\n{}, {} to each shard and {} back",
         counted(comparison.rounds as usize, "round"),
-        bytes(comparison.bytes_moved)
+        bytes(comparison.traffic.bytes_sent / partition.shards.max(1) as u64),
+        bytes(comparison.traffic.bytes_received / partition.shards.max(1) as u64)
     );
     let _ = match comparison.seconds {
         Some(seconds) => writeln!(out, ", {seconds:.1} s"),
@@ -50,13 +52,14 @@ fn models(comparison: &Comparison) -> String {
 }
 
 /// Columns of text: the first to the left, the others to the right.
-pub fn table<const N: usize>(rows: &[[String; N]]) -> String {
-    let width = |j: usize| rows.iter().map(|r| r[j].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..N).map(width).collect();
+pub fn table<R: AsRef<[String]>>(rows: &[R]) -> String {
+    let columns = rows.first().map_or(0, |row| row.as_ref().len());
+    let width = |j: usize| rows.iter().map(|r| r.as_ref()[j].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut out = String::new();
     for row in rows {
         let mut line = String::new();
-        for (j, cell) in row.iter().enumerate() {
+        for (j, cell) in row.as_ref().iter().enumerate() {
             let pad = " ".repeat(widths[j] - cell.chars().count());
             if j == 0 {
                 line += cell;

@@ -150,6 +150,22 @@ impl Weighted {
         (mean, covariance)
     }
 
+    /// The numbers of as many draws as there are, each as often as its weight says: systematic
+    /// resampling from the middle of the first step.
+    pub fn resampled(&self) -> Vec<usize> {
+        let weights = self.weights(0..self.len(), self.top());
+        let step = weights.iter().sum::<f64>() / self.len() as f64;
+        let (mut out, mut reached, mut next) = (Vec::with_capacity(self.len()), 0.0, 0.5 * step);
+        for (k, w) in weights.iter().enumerate() {
+            reached += w;
+            while next < reached && out.len() < self.len() {
+                out.push(k);
+                next += step;
+            }
+        }
+        out
+    }
+
     /// log mean weight and moments of each of `count` runs of consecutive draws.
     pub fn batches(&self, count: usize) -> Vec<Batch> {
         let (n, top) = (self.len(), self.top());
