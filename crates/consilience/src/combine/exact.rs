@@ -11,7 +11,8 @@
 //! which is unbiased for p(y) whatever the shape of the posterior and however the data are split.
 
 use super::{
-    Combination, CombineDiagnostics, Evidence, Next, Setting, homogeneity, log_alpha, summaries,
+    Combination, CombineDiagnostics, Evidence, Next, PosteriorDraws, Setting, homogeneity,
+    leave_one_out, log_alpha, summaries,
 };
 use crate::estimate::importance::{T_DF, T_SHARE, adapted};
 use crate::estimate::{Estimate, Importance, Mode, Newton, Step, Weighted};
@@ -59,6 +60,8 @@ struct Weigh {
     /// What was sent out and is being weighed.
     pending: Option<Draws>,
     weighted: Option<Weighted>,
+    /// log f_s of each of these draws, shard by shard, if it will be needed.
+    by_shard: Option<Vec<Vec<f64>>>,
 }
 
 impl Exact {
@@ -151,6 +154,7 @@ impl Exact {
             rng: stream(seed, self.setting.model.stream(), u64::MAX, "exact"),
             pending: None,
             weighted: None,
+            by_shard: None,
         };
         let first = self.setting.options.draws.min(PILOT);
         let question = self.ask_weights(&mut weigh, first);
@@ -171,9 +175,13 @@ impl Exact {
     fn weighed(&mut self, mut weigh: Box<Weigh>, answers: Vec<Answer>) -> Result<Next> {
         let draws = weigh.pending.take().expect("answers come after a question");
         let mut log_target = vec![0.0; draws.log_density.len()];
-        for answer in answers {
+        for (s, answer) in answers.into_iter().enumerate() {
             let Answer::Weights(weights) = answer else { unreachable!("the session checks kinds") };
-            log_target.iter_mut().zip(weights).for_each(|(sum, w)| *sum += w);
+            log_target.iter_mut().zip(&weights).for_each(|(sum, w)| *sum += w);
+            if self.setting.extras.leave_one_out {
+                let shards = self.setting.shards();
+                weigh.by_shard.get_or_insert_with(|| vec![Vec::new(); shards])[s].extend(weights);
+            }
         }
         let new = Weighted::new(draws, &log_target)?;
         match &mut weigh.weighted {
@@ -194,6 +202,7 @@ impl Exact {
             weigh.proposal = adapted(&seen, &weigh.centre, &weigh.covariance)?;
             (weigh.centre, weigh.covariance) = (seen.mean.clone(), seen.covariance.clone());
             weigh.weighted = None;
+            weigh.by_shard = None;
             Some((2 * count).min(most))
         } else if se > target && count < most {
             // The error falls with the root of the number of draws; a tenth more to be sure.
@@ -208,11 +217,13 @@ impl Exact {
                 self.stage = Stage::Weigh(weigh);
                 Ok(question)
             }
-            None => Ok(Next::Done(Box::new(self.finish(seen, count)))),
+            None => Ok(Next::Done(Box::new(self.finish(seen, *weigh)?))),
         }
     }
 
-    fn finish(&mut self, seen: Importance, count: usize) -> Evidence {
+    fn finish(&mut self, seen: Importance, weigh: Weigh) -> Result<Evidence> {
+        let weighted = weigh.weighted.expect("there are draws at the end");
+        let count = weighted.len();
         let advice =
             "allow more `draws` and `rounds` under [evidence], or use a prior with lighter tails";
         let options = &self.setting.options;
@@ -226,18 +237,25 @@ impl Exact {
             );
             warnings.push(Warning::new(Level::Caution, "se-target", message, advice).value(se));
         }
+        let left_out = match &weigh.by_shard {
+            Some(by_shard) => Some(leave_one_out::left_out(&self.setting, &weighted, by_shard)?),
+            None => None,
+        };
+        warnings.extend(left_out.iter().flat_map(|all| leave_one_out::warnings(all)));
         let summaries = self.summaries.take();
         warnings.extend(summaries.iter().flatten().flat_map(|s| s.warnings.clone()));
         let shards: Option<Estimate> = summaries
             .as_ref()
             .map(|all| all.iter().map(|s| s.log_z).fold(Estimate::ZERO, |sum, z| sum + z));
-        Evidence {
+        Ok(Evidence {
             log_z: seen.log_z,
             shards,
             overlap: shards.map(|shards| seen.log_z - shards),
             log_alpha: log_alpha(&self.setting.model, &self.setting.shares()),
             mean: seen.mean,
             covariance: seen.covariance,
+            draws: Some(PosteriorDraws::Weighted(weighted)),
+            left_out,
             diagnostics: Some(CombineDiagnostics {
                 newton_rounds: self.newton_rounds,
                 weigh_rounds: self.weigh_rounds,
@@ -250,7 +268,7 @@ impl Exact {
             }),
             summaries,
             warnings,
-        }
+        })
     }
 }
 

@@ -5,9 +5,14 @@
 
 mod exact;
 mod homogeneity;
+mod leave_one_out;
 mod normal;
+mod posterior;
 
+pub use leave_one_out::LeftOut;
 pub use normal::{Consensus, consensus};
+pub use posterior::PosteriorDraws;
+pub(crate) use posterior::consensus_draws;
 
 use crate::engine::Session;
 use crate::estimate::Estimate;
@@ -32,6 +37,17 @@ pub struct Setting {
     pub options: EvidenceOptions,
     /// What is known to be worth saying before anything has run.
     pub warnings: Vec<Warning>,
+    /// What is wanted beside the evidence.
+    pub extras: Extras,
+}
+
+/// What a run is to deliver beside the evidences, since it costs memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Extras {
+    /// Draws of the posterior.
+    pub posterior: bool,
+    /// The evidences without each shard.
+    pub leave_one_out: bool,
 }
 
 impl Setting {
@@ -81,6 +97,10 @@ pub struct Evidence {
     pub mean: Vec<f64>,
     /// Posterior covariance of the free parameters.
     pub covariance: Matrix,
+    /// Draws of the posterior of the free parameters, where the combination has any.
+    pub draws: Option<PosteriorDraws>,
+    /// The evidence without each shard, where that was asked for.
+    pub left_out: Option<Vec<LeftOut>>,
     /// How the combination itself went.
     pub diagnostics: Option<CombineDiagnostics>,
     /// What each shard computed on its own, if it did.

@@ -22,9 +22,9 @@ pub(super) struct Normal {
 
 /// A normal density as a factor of the product: mean, precision, log|precision|.
 #[derive(Debug, Clone)]
-struct Factor {
+pub(super) struct Factor {
     mean: Vec<f64>,
-    precision: Matrix,
+    pub(super) precision: Matrix,
     log_det: f64,
 }
 
@@ -73,7 +73,7 @@ pub fn consensus(normals: &[(&[f64], &Matrix)]) -> Option<Consensus> {
     product(&factors?)
 }
 
-fn product(factors: &[Factor]) -> Option<Consensus> {
+pub(super) fn product(factors: &[Factor]) -> Option<Consensus> {
     let first = &factors[0].mean;
     let d = first.len();
     let mut precision = Matrix::zeros(d, d);
@@ -110,7 +110,8 @@ impl Combination for Normal {
     }
 }
 
-fn evidence(setting: &Setting, summaries: Vec<Summary>) -> Result<Evidence> {
+/// The shards' subposteriors as normal densities.
+pub(super) fn factors(summaries: &[Summary]) -> Result<Vec<Factor>> {
     let mut factors = Vec::new();
     for (s, summary) in summaries.iter().enumerate() {
         // An analytic summary knows its precision: no detour over the covariance.
@@ -120,6 +121,11 @@ fn evidence(setting: &Setting, summaries: Vec<Summary>) -> Result<Evidence> {
         };
         factors.push(factor.ok_or_else(|| not_definite().for_shard(s))?);
     }
+    Ok(factors)
+}
+
+fn evidence(setting: &Setting, summaries: Vec<Summary>) -> Result<Evidence> {
+    let factors = factors(&summaries)?;
     let all = product(&factors).ok_or_else(not_definite)?;
     let shards = summaries.iter().map(|s| s.log_z).fold(Estimate::ZERO, |sum, z| sum + z);
     let bias: f64 = summaries
@@ -147,13 +153,15 @@ fn evidence(setting: &Setting, summaries: Vec<Summary>) -> Result<Evidence> {
         log_alpha: log_alpha(&setting.model, &setting.shares()),
         covariance: all.factor.inverse(),
         mean: all.mean,
+        draws: None,
+        left_out: None,
         diagnostics: None,
         summaries: Some(summaries),
         warnings,
     })
 }
 
-fn not_definite() -> Error {
+pub(super) fn not_definite() -> Error {
     Error::numeric(
         "the posterior covariance is not positive definite; use more draws or fewer shards",
     )
