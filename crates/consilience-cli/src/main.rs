@@ -57,7 +57,7 @@ fn plan(arguments: &StudyArguments, bar: &progress::Bar) -> Result<Plan> {
 fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     let start = Instant::now();
     // A folder that cannot be written to should be known before the work, not after it.
-    if let Some(folder) = &arguments.out {
+    for folder in [&arguments.out, &arguments.posterior].into_iter().flatten() {
         files::make_folder(folder)?;
     }
     let bar = progress::Bar::new(!arguments.quiet);
@@ -65,6 +65,15 @@ fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     if let Some(folder) = &arguments.keep_draws {
         plan.keep_draws(folder)?;
         files::make_folder(folder)?;
+    }
+    if arguments.posterior.is_some() {
+        plan.keep_posterior()?;
+    }
+    if !arguments.prior_scale.is_empty() {
+        plan.scale_priors(&arguments.prior_scale)?;
+    }
+    if arguments.leave_one_out {
+        plan.leave_one_out()?;
     }
     let mut comparison = plan.run(&bar)?;
     bar.clear();
@@ -74,7 +83,16 @@ fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     if let Some(folder) = &arguments.out {
         files::write_atomically(&folder.join("result.json"), &json)?;
     }
-    print(&if arguments.json { json } else { text::of(&comparison) })?;
+    let written = match &arguments.posterior {
+        Some(folder) => comparison.write_posterior(folder)?,
+        None => Vec::new(),
+    };
+    let tables = text::Tables {
+        bayes_factors: arguments.bayes_factors,
+        parameters: arguments.parameters,
+        written: &written,
+    };
+    print(&if arguments.json { json } else { text::of(&comparison, &tables) })?;
     let reliable = comparison.is_reliable();
     Ok(if reliable { ExitCode::SUCCESS } else { ExitCode::from(UNRELIABLE) })
 }

@@ -1,23 +1,57 @@
 //! A comparison as a table with what should be known about it below.
 
+mod tables;
+
 use consilience::compare::{Comparison, ModelResult};
 use consilience::estimate::Estimate;
 use consilience::{Level, Warning};
 use std::fmt::Write;
+use std::path::PathBuf;
+
+/// What is to be shown beside the comparison itself, its sweep of priors and its shards left out.
+#[derive(Default)]
+pub struct Tables<'a> {
+    /// All pairs of models.
+    pub bayes_factors: bool,
+    /// The models' parameters and their averages.
+    pub parameters: bool,
+    /// Files of posterior draws.
+    pub written: &'a [PathBuf],
+}
 
 /// The whole report.
-pub fn of(comparison: &Comparison) -> String {
+pub fn of(comparison: &Comparison, tables: &Tables) -> String {
     let mut out = String::new();
     let partition = &comparison.partition;
+    let rows = partition.rows as f64;
+    let observations: f64 = comparison.models[0].shards.iter().map(|s| s.rows).sum();
+    let weighted = match observations == rows {
+        true => String::new(),
+        false => format!(" ({} observations)", grouped(observations)),
+    };
     let _ = writeln!(
         out,
-        "{} rows in {} (by {}, partition {})\n",
-        grouped(partition.rows as f64),
+        "{} rows{weighted} in {} (by {}, partition {})\n",
+        grouped(rows),
         counted(partition.shards, "shard"),
         partition.by,
         partition.hash
     );
     out += &models(comparison);
+    out += &winner(comparison);
+    if tables.bayes_factors {
+        out += &tables::bayes_factors(comparison);
+    }
+    if tables.parameters {
+        out += &tables::parameters(comparison);
+        out += &tables::averages(comparison);
+    }
+    out += &tables::prior_sensitivity(comparison);
+    out += &tables::leave_one_out(comparison);
+    if !tables.written.is_empty() {
+        let files: Vec<String> = tables.written.iter().map(|f| f.display().to_string()).collect();
+        let _ = write!(out, "\nPosterior draws: {}\n", files.join(", "));
+    }
     let _ = write!(
         out,
         "\n{}, {} moved",
@@ -33,30 +67,63 @@ pub fn of(comparison: &Comparison) -> String {
 }
 
 fn models(comparison: &Comparison) -> String {
-    let head = ["model", "log evidence", "log Bayes factor", "probability", "rows", "parameters"];
+    let head = [
+        "model",
+        "log evidence",
+        "log Bayes factor",
+        "against it",
+        "probability",
+        "95% interval",
+        "parameters",
+    ];
     let mut rows = vec![head.map(String::from)];
     for model in &comparison.models {
-        let observations: f64 = model.shards.iter().map(|s| s.rows).sum();
         rows.push([
             model.name.clone(),
             estimate(model.log_evidence),
-            bayes_factor(model),
+            bayes_factor(model.log_bayes_factor),
+            model.strength.map_or(String::new(), |s| s.short().into()),
             probability(model.probability),
-            grouped(observations),
-            model.parameters.iter().filter(|p| p.sd > 0.0).count().to_string(),
+            model.probability_interval.map_or("unknown".into(), interval),
+            free(model).to_string(),
         ]);
     }
     table(&rows)
 }
 
+fn free(model: &ModelResult) -> usize {
+    model.parameters.iter().filter(|p| p.sd > 0.0).count()
+}
+
+/// A probability's interval; nothing where its ends look the same.
+fn interval(ends: [f64; 2]) -> String {
+    let [low, high] = ends.map(probability);
+    if low == high { String::new() } else { format!("{low} to {high}") }
+}
+
+/// Which model is the best, and how sure that is.
+fn winner(comparison: &Comparison) -> String {
+    if comparison.models.len() < 2 {
+        return String::new();
+    }
+    let name = &comparison.best.name;
+    let sure = match comparison.best.certainty {
+        None => "how sure that is cannot be told without error bars".into(),
+        Some(p) if p > 0.9999 => "the error bars leave no doubt about that".into(),
+        Some(p) => format!("given the error bars this is so with probability {p:.4}"),
+    };
+    format!("\nMost probable: {name}; {sure}.\n")
+}
+
 /// Columns of text: the first to the left, the others to the right.
-pub fn table<const N: usize>(rows: &[[String; N]]) -> String {
-    let width = |j: usize| rows.iter().map(|r| r[j].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..N).map(width).collect();
+pub fn table<R: AsRef<[String]>>(rows: &[R]) -> String {
+    let width = |j: usize| rows.iter().map(|r| r.as_ref()[j].chars().count()).max().unwrap_or(0);
+    let count = rows.first().map_or(0, |r| r.as_ref().len());
+    let widths: Vec<usize> = (0..count).map(width).collect();
     let mut out = String::new();
     for row in rows {
         let mut line = String::new();
-        for (j, cell) in row.iter().enumerate() {
+        for (j, cell) in row.as_ref().iter().enumerate() {
             let pad = " ".repeat(widths[j] - cell.chars().count());
             if j == 0 {
                 line += cell;
@@ -85,8 +152,8 @@ pub fn estimate(estimate: Estimate) -> String {
     }
 }
 
-fn bayes_factor(model: &ModelResult) -> String {
-    let factor = model.log_bayes_factor;
+/// A log Bayes factor against the best model.
+fn bayes_factor(factor: Estimate) -> String {
     if factor == Estimate::ZERO { "0 (best)".into() } else { estimate(factor) }
 }
 
