@@ -1,9 +1,9 @@
 //! A shard: rows that answer questions and nothing else.
 
 use crate::data::draws::write_draws;
-use crate::data::{Table, describe};
-use crate::fit::fit;
-use crate::math::fingerprint;
+use crate::data::{Recipe, Table, describe};
+use crate::fit::{augment, fit};
+use crate::math::{Triangle, fingerprint};
 use crate::model::{Likelihood, Model, Subposterior};
 use crate::question::{Answer, FitOrder, Question, Share, Summary, Survey};
 use crate::target::Target;
@@ -61,9 +61,16 @@ impl Shard {
             Question::Describe { requests, weights } => {
                 Answer::Description(describe(&self.table, weights.as_deref(), requests)?)
             }
+            Question::Statistics { recipe } => self.statistics(recipe)?,
             Question::Survey { model } => Answer::Survey(self.survey(model)?),
             Question::Fit { model, share, order } => {
                 Answer::Summary(Box::new(self.fit(model, *share, order)?))
+            }
+            Question::Augment { model, share, order, conditionals } => {
+                let w = share.of(self.likelihood(model)?.observations);
+                let target = self.target(model, *share, 1.0 / w)?;
+                let answer = augment(model, &target, w, order, *conditionals, self.index)?;
+                Answer::Augmentation(Box::new(answer))
             }
             Question::Expand { model, share, theta } => {
                 let target = self.target(model, *share, 1.0)?;
@@ -98,6 +105,20 @@ impl Shard {
         let w = share.of(likelihood.observations);
         let priors = model.free_priors();
         Ok(Subposterior::new(likelihood, priors, w, smoothing, model.start()))
+    }
+
+    fn statistics(&self, recipe: &Recipe) -> Result<Answer> {
+        let design = recipe.design(&self.table)?;
+        let rows = design.response.len();
+        let weights = design.weights.unwrap_or_else(|| vec![1.0; rows]);
+        let scale = |column: Vec<f64>| -> Vec<f64> {
+            column.iter().zip(&weights).map(|(v, w)| v * w.sqrt()).collect()
+        };
+        let columns: Vec<Vec<f64>> =
+            design.columns.into_iter().chain([design.response]).map(scale).collect();
+        let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
+        let factor = Triangle::of_columns(&slices, rows).into_root();
+        Ok(Answer::Statistics { observations: weights.iter().sum(), factor })
     }
 
     fn survey(&self, model: &Model) -> Result<Survey> {

@@ -10,15 +10,16 @@
 //!
 //! which is unbiased for p(y) whatever the shape of the posterior and however the data are split.
 
+use super::leave_one_out::Again;
 use super::{
-    Combination, CombineDiagnostics, Evidence, Next, PosteriorDraws, Setting, homogeneity,
-    leave_one_out, log_alpha, summaries,
+    Agreement, Combination, CombineDiagnostics, Evidence, Next, PosteriorDraws, Setting,
+    homogeneity, leave_one_out, sum_of_weights, summaries,
 };
 use crate::estimate::importance::{T_DF, T_SHARE, adapted};
-use crate::estimate::{Estimate, Importance, Mode, Newton, Step, Weighted};
+use crate::estimate::{Importance, Mode, Newton, Step, Weighted};
 use crate::math::proposal::Draws;
 use crate::math::{Matrix, Proposal, Stream, stream};
-use crate::question::{Answer, Diagnostics, Question, Summary};
+use crate::question::{Answer, Question, Summary};
 use crate::study::Local;
 use crate::target::Expansion;
 use crate::{Level, Result, Warning};
@@ -39,6 +40,7 @@ pub(super) struct Exact {
     setting: Setting,
     stage: Stage,
     summaries: Option<Vec<Summary>>,
+    agreement: Vec<Agreement>,
     warnings: Vec<Warning>,
     newton_rounds: usize,
     weigh_rounds: usize,
@@ -49,6 +51,7 @@ enum Stage {
     Fit,
     Climb(Box<Newton>),
     Weigh(Box<Weigh>),
+    Again(Box<Again>),
 }
 
 struct Weigh {
@@ -70,6 +73,7 @@ impl Exact {
             setting,
             stage: Stage::Start,
             summaries: None,
+            agreement: Vec::new(),
             warnings: Vec::new(),
             newton_rounds: 0,
             weigh_rounds: 0,
@@ -105,7 +109,7 @@ impl Exact {
         let give_up = matches!(step, Ok(Step::Evaluate(_))) && self.rounds_left() <= KEPT_BACK;
         match step {
             Ok(Step::Converged(mode)) => {
-                let scores: Vec<(Vec<f64>, Matrix)> = shards
+                let scores: Vec<homogeneity::Score> = shards
                     .into_iter()
                     .map(|at| {
                         let mut information = at.hessian;
@@ -113,8 +117,9 @@ impl Exact {
                         (at.gradient, information)
                     })
                     .collect();
-                let rows = self.setting.rows();
-                self.warnings.extend(homogeneity::warnings(&scores, &rows, &mode.factor));
+                self.agreement = self.setting.compare_shards(&scores, &mode.factor);
+                let warnings = homogeneity::warnings(&self.agreement, &self.setting.names());
+                self.warnings.extend(warnings);
                 Ok(self.begin_weighing(&mode))
             }
             Ok(Step::Evaluate(theta)) if !give_up => {
@@ -174,15 +179,10 @@ impl Exact {
     /// Takes the shards' log densities; draws more, adapts the proposal, or finishes.
     fn weighed(&mut self, mut weigh: Box<Weigh>, answers: Vec<Answer>) -> Result<Next> {
         let draws = weigh.pending.take().expect("answers come after a question");
-        let mut log_target = vec![0.0; draws.log_density.len()];
-        for (s, answer) in answers.into_iter().enumerate() {
-            let Answer::Weights(weights) = answer else { unreachable!("the session checks kinds") };
-            log_target.iter_mut().zip(&weights).for_each(|(sum, w)| *sum += w);
-            if self.setting.extras.leave_one_out {
-                let shards = self.setting.shards();
-                weigh.by_shard.get_or_insert_with(|| vec![Vec::new(); shards])[s].extend(weights);
-            }
+        if self.setting.extras.leave_one_out {
+            leave_one_out::keep(&mut weigh.by_shard, &answers);
         }
+        let log_target = sum_of_weights(answers, draws.log_density.len());
         let new = Weighted::new(draws, &log_target)?;
         match &mut weigh.weighted {
             Some(weighted) => weighted.extend(new),
@@ -217,8 +217,23 @@ impl Exact {
                 self.stage = Stage::Weigh(weigh);
                 Ok(question)
             }
-            None => Ok(Next::Done(Box::new(self.finish(seen, *weigh)?))),
+            None => {
+                let evidence = Box::new(self.finish(seen, *weigh)?);
+                if evidence.left_out.is_some() && self.rounds_left() >= Again::ROUNDS {
+                    return self.again(Again::new(evidence), None);
+                }
+                Ok(Next::Done(leave_one_out::warned(evidence)))
+            }
         }
+    }
+
+    /// Draws for the shards whose absence the draws at hand say little about.
+    fn again(&mut self, again: Again, answers: Option<Vec<Answer>>) -> Result<Next> {
+        let (next, again) = again.next(&self.setting, answers)?;
+        if let Some(again) = again {
+            self.stage = Stage::Again(Box::new(again));
+        }
+        Ok(next)
     }
 
     fn finish(&mut self, seen: Importance, weigh: Weigh) -> Result<Evidence> {
@@ -237,37 +252,18 @@ impl Exact {
             );
             warnings.push(Warning::new(Level::Caution, "se-target", message, advice).value(se));
         }
-        let left_out = match &weigh.by_shard {
-            Some(by_shard) => Some(leave_one_out::left_out(&self.setting, &weighted, by_shard)?),
-            None => None,
-        };
-        warnings.extend(left_out.iter().flat_map(|all| leave_one_out::warnings(all)));
-        let summaries = self.summaries.take();
-        warnings.extend(summaries.iter().flatten().flat_map(|s| s.warnings.clone()));
-        let shards: Option<Estimate> = summaries
-            .as_ref()
-            .map(|all| all.iter().map(|s| s.log_z).fold(Estimate::ZERO, |sum, z| sum + z));
-        Ok(Evidence {
-            log_z: seen.log_z,
-            shards,
-            overlap: shards.map(|shards| seen.log_z - shards),
-            log_alpha: log_alpha(&self.setting.model, &self.setting.shares()),
-            mean: seen.mean,
-            covariance: seen.covariance,
-            draws: Some(PosteriorDraws::Weighted(weighted)),
-            left_out,
-            diagnostics: Some(CombineDiagnostics {
-                newton_rounds: self.newton_rounds,
-                weigh_rounds: self.weigh_rounds,
-                draws: Diagnostics {
-                    draws: Some(count),
-                    ess: Some(seen.ess),
-                    k_hat: seen.k_hat,
-                    ..Diagnostics::default()
-                },
-            }),
-            summaries,
-            warnings,
+        let diagnostics =
+            CombineDiagnostics::importance(self.newton_rounds, self.weigh_rounds, &seen, count);
+        let mut evidence = self.setting.by_importance(seen, diagnostics, warnings);
+        evidence.agreement = std::mem::take(&mut self.agreement);
+        if let Some(by_shard) = &weigh.by_shard {
+            let left_out = leave_one_out::left_out(&self.setting, &weighted, by_shard)?;
+            evidence.left_out = Some(left_out);
+        }
+        evidence.draws = Some(PosteriorDraws::Weighted(weighted));
+        Ok(match self.summaries.take() {
+            Some(summaries) => evidence.beside(summaries),
+            None => evidence,
         })
     }
 }
@@ -281,6 +277,7 @@ impl Combination for Exact {
             }
             (Stage::Climb(newton), Some(answers)) => self.climbed(*newton, answers),
             (Stage::Weigh(weigh), Some(answers)) => self.weighed(weigh, answers),
+            (Stage::Again(again), answers) => self.again(*again, answers),
             // The shards' own evidences are only computed where they were asked for.
             _ if matches!(self.setting.options.local, Local::Auto | Local::None) => {
                 Ok(self.begin_climb())

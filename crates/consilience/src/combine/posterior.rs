@@ -9,7 +9,7 @@
 //!
 //! which is exact where every subposterior is normal.
 
-use super::normal::{factors, not_definite, product};
+use super::normal::Normals;
 use crate::estimate::Weighted;
 use crate::math::{Matrix, Stream};
 use crate::question::Summary;
@@ -121,8 +121,7 @@ fn resample(weighted: &Weighted, rng: &mut Stream) -> Matrix {
 
 /// Consensus Monte Carlo from the draws of every shard's chains, which must be equally many.
 pub(crate) fn consensus_draws(summaries: &[Summary], samples: &[Sample]) -> Result<Sample> {
-    let factors = factors(summaries)?;
-    let all = product(&factors).ok_or_else(not_definite)?;
+    let Normals { factors, all, .. } = Normals::new(summaries)?;
     let shape = |s: &Sample| s.chains.iter().map(|c| c.thetas.rows()).collect::<Vec<_>>();
     let first = shape(&samples[0]);
     if let Some(other) = samples.iter().position(|s| shape(s) != first) {

@@ -32,8 +32,8 @@ pub struct ModelPull {
     pub pull: Estimate,
     /// Its posterior probability without the shard.
     pub probability: f64,
-    /// Effective draws behind these numbers.
-    pub ess: f64,
+    /// Effective draws behind these numbers; `None` where no draws were needed.
+    pub ess: Option<f64>,
     /// Pareto k̂ of their weights.
     pub k_hat: Option<f64>,
     /// Whether their error bars mean anything.

@@ -13,14 +13,14 @@ pub use sensitivity::{ScaledModel, ScaledPriors};
 
 pub(crate) use sensitivity::sweep;
 
-use crate::combine::{CombineDiagnostics, Evidence, LeftOut, Setting};
+use crate::combine::{Agreement, CombineDiagnostics, Evidence, LeftOut, Setting};
 use crate::data::draws::write_draws;
 use crate::engine::Traffic;
 use crate::estimate::Estimate;
 use crate::math::special::normal_quantile;
 use crate::math::{Matrix, stream};
 use crate::model::{Family, Model};
-use crate::question::Diagnostics;
+use crate::question::{Diagnostics, Summary};
 use crate::sample::{Chain, Sample};
 use crate::shard::file_stem;
 use crate::{Level, Result, Warning};
@@ -115,7 +115,7 @@ pub struct ModelResult {
     pub posterior: Option<Sample>,
 }
 
-/// log p(y) = shards + overlap. What was not computed is `null`.
+/// log p(y) = shards + overlap = log_alpha + subevidences + overlap. What was not computed is `null`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Parts {
     /// Σ log Z_s.
@@ -124,6 +124,25 @@ pub struct Parts {
     pub overlap: Option<Estimate>,
     /// Σ log α_s; `null` where it is not finite.
     pub log_alpha: Option<f64>,
+    /// Σ log p̃(y_s) = Σ log Z_s − Σ log α_s: the shards' evidences under normalised subpriors.
+    pub subevidences: Option<Estimate>,
+    /// log I as a share of log p(y).
+    pub overlap_share: Option<f64>,
+    /// log I less what normal approximations of the subposteriors make of it: the logarithm of the
+    /// correction factor.
+    pub correction: Option<f64>,
+    /// Bounds of what a normal combination may be off by.
+    pub bounds: Option<Bounds>,
+}
+
+/// Sample versions of the constants in −S log B ≤ log p(y)/p̂(y) ≤ S log A, p̂ being the normal
+/// combination. Over the shards' draws they bound the suprema from below.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Bounds {
+    /// The greatest log p̃(θ|y_s)/N(θ; μ_s, Σ_s) that a draw showed.
+    pub log_a: f64,
+    /// The greatest log N(θ; μ_s, Σ_s)/p̃(θ|y_s) that a draw showed.
+    pub log_b: f64,
 }
 
 /// A parameter's posterior.
@@ -161,6 +180,8 @@ pub struct ShardResult {
     /// How that went.
     #[serde(flatten)]
     pub diagnostics: Diagnostics,
+    /// How it agrees with the other shards; `null` where that was not looked at.
+    pub agreement: Option<Agreement>,
 }
 
 /// How the data were split.
@@ -213,11 +234,7 @@ impl Comparison {
                 probability: probabilities[i],
                 probability_interval: intervals.as_ref().map(|all| all[i]),
                 prior_probability: prior_probabilities[i],
-                parts: Parts {
-                    shards: evidence.shards,
-                    overlap: evidence.overlap,
-                    log_alpha: evidence.log_alpha,
-                },
+                parts: Parts::of(&evidence),
                 parameters: parameters(&settings[i].model, &evidence),
                 shards: shards(&settings[i], &evidence),
                 posterior: posterior(&settings[i], evidence.draws),
@@ -274,6 +291,38 @@ impl Comparison {
     /// Whether nothing says that the result is not to be trusted.
     pub fn is_reliable(&self) -> bool {
         self.all_warnings().all(|(_, w)| w.level < Level::Unreliable)
+    }
+}
+
+impl Parts {
+    fn of(evidence: &Evidence) -> Parts {
+        let (shards, log_alpha) = (evidence.shards, evidence.log_alpha);
+        Parts {
+            shards,
+            overlap: evidence.overlap,
+            log_alpha,
+            subevidences: shards
+                .zip(log_alpha)
+                .map(|(z, alpha)| Estimate { value: z.value - alpha, ..z }),
+            overlap_share: evidence
+                .overlap
+                .filter(|_| evidence.log_z.value != 0.0)
+                .map(|overlap| overlap.value / evidence.log_z.value),
+            correction: evidence.correction,
+            bounds: evidence.summaries.as_deref().and_then(Bounds::of),
+        }
+    }
+}
+
+impl Bounds {
+    /// `None` unless every shard has draws to go by.
+    fn of(summaries: &[Summary]) -> Option<Bounds> {
+        let mut bounds = Bounds { log_a: f64::NEG_INFINITY, log_b: f64::NEG_INFINITY };
+        for summary in summaries {
+            bounds.log_a = bounds.log_a.max(summary.diagnostics.log_ratio_greatest?);
+            bounds.log_b = bounds.log_b.max(-summary.diagnostics.log_ratio_least?);
+        }
+        Some(bounds)
     }
 }
 
@@ -358,6 +407,7 @@ fn shards(setting: &Setting, evidence: &Evidence) -> Vec<ShardResult> {
                 log_evidence: summary.map(|s| s.log_z),
                 method: summary.map(|s| s.method.clone()),
                 diagnostics: summary.map(|s| s.diagnostics.clone()).unwrap_or_default(),
+                agreement: evidence.agreement.get(index).cloned(),
             }
         })
         .collect()

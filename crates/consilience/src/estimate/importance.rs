@@ -20,7 +20,7 @@ pub const T_DF: f64 = 5.0;
 /// The fewest effective draws that an error bar may rest on.
 pub(crate) const LEAST_ESS: f64 = 100.0;
 /// The largest tail shape of weights whose mean has a usable error bar.
-const MOST_K_HAT: f64 = 0.7;
+pub(crate) const MOST_K_HAT: f64 = 0.7;
 
 /// Draws with their importance weights.
 #[derive(Debug, Clone)]
@@ -29,6 +29,8 @@ pub struct Weighted {
     pub thetas: Matrix,
     /// log f(θ) − log g(θ) per draw.
     pub log_weights: Vec<f64>,
+    /// log f(θ) per draw.
+    pub log_target: Vec<f64>,
 }
 
 /// What a set of weighted draws says.
@@ -57,7 +59,7 @@ impl Weighted {
         if log_weights.iter().all(|w| *w == f64::NEG_INFINITY) {
             return Err(Error::numeric("every importance draw has density 0"));
         }
-        Ok(Weighted { thetas: draws.thetas, log_weights })
+        Ok(Weighted { thetas: draws.thetas, log_weights, log_target: log_target.to_vec() })
     }
 
     /// These draws and some more from the same proposal.
@@ -67,6 +69,7 @@ impl Weighted {
         let data = [self.thetas.data(), more.thetas.data()].concat();
         self.thetas = Matrix::from_rows(rows, cols, data);
         self.log_weights.extend(more.log_weights);
+        self.log_target.extend(more.log_target);
     }
 
     /// The number of draws.

@@ -10,11 +10,14 @@ pub mod proposal;
 pub mod random;
 pub mod special;
 pub mod sum;
+pub mod svd;
+pub mod triangle;
 
 pub use matrix::{Cholesky, Matrix, dot};
 pub use proposal::Proposal;
 pub use random::{Stream, fingerprint, stream};
 pub use sum::{log_mean_exp, log_sum_exp};
+pub use triangle::Triangle;
 
 /// log 2π.
 pub const LOG_2PI: f64 = 1.837_877_066_409_345_3;

@@ -1,6 +1,7 @@
 //! Models: likelihood families, priors, and the subposterior that a shard works with.
 
 pub mod family;
+pub mod gaussian;
 pub mod likelihood;
 mod notation;
 pub mod prior;
@@ -8,6 +9,7 @@ pub mod subposterior;
 pub mod unbounded;
 
 pub use family::Family;
+pub use gaussian::Gaussian;
 pub use likelihood::Likelihood;
 pub use prior::Prior;
 pub use subposterior::Subposterior;

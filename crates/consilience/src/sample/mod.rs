@@ -5,7 +5,7 @@ pub mod nuts;
 pub mod polya_gamma;
 pub mod truncated;
 
-pub use gibbs::{GibbsDraws, gibbs};
+pub use gibbs::{Conditional, GibbsDraws, gibbs};
 pub use polya_gamma::PolyaGamma;
 
 use crate::math::Matrix;
