@@ -108,11 +108,13 @@ fn winner(comparison: &Comparison) -> String {
     }
     let name = &comparison.best.name;
     let sure = match comparison.best.certainty {
-        None => "how sure that is cannot be told without error bars".into(),
-        Some(p) if p > 0.9999 => "the error bars leave no doubt about that".into(),
-        Some(p) => format!("given the error bars this is so with probability {p:.4}"),
+        None => "Without error bars it cannot be told how sure that is.".into(),
+        Some(p) if p > 0.9999 => "The Monte Carlo errors are too small to change that.".into(),
+        Some(p) => {
+            format!("Given the Monte Carlo errors, it truly comes first with probability {p:.4}.")
+        }
     };
-    format!("\nMost probable: {name}; {sure}.\n")
+    format!("\nMost probable: {name}. {sure}\n")
 }
 
 /// Columns of text: the first to the left, the others to the right.
@@ -144,6 +146,8 @@ pub fn table<R: AsRef<[String]>>(rows: &[R]) -> String {
 pub fn estimate(estimate: Estimate) -> String {
     match estimate.se {
         None => format!("{:.3} (no error bar)", estimate.value),
+        // Quadrature and closed forms err only by rounding.
+        Some(se) if se > 0.0 && se < 1e-6 => format!("{:.6} ± {se:.0e}", estimate.value),
         Some(se) => {
             let decimals = if se > 0.0 { (1.0 - se.log10().floor()).clamp(0.0, 6.0) } else { 3.0 };
             let decimals = decimals as usize;

@@ -85,10 +85,13 @@ pub fn averages(comparison: &Comparison) -> String {
 pub fn prior_sensitivity(comparison: &Comparison) -> String {
     let Some(sweep) = &comparison.prior_sensitivity else { return String::new() };
     let several = comparison.models.len() > 1;
-    let head =
-        ["prior scale", "model", "log evidence", "log Bayes factor", "probability", "ranking"];
+    let scales: Vec<String> = sweep.iter().map(|at| format!("× {}", at.scale)).collect();
+    let width = scales.iter().map(|s| s.chars().count()).max().unwrap_or(0);
+    let first = |scale: &str, model: &str| format!("{scale:<width$}  {model}");
+    let head = ["", "log evidence", "log Bayes factor", "probability", "ranking"];
     let mut rows = vec![head.map(String::from)];
-    for at in sweep {
+    rows[0][0] = first("", "model");
+    for (at, scale) in sweep.iter().zip(&scales) {
         for (i, model) in at.models.iter().enumerate() {
             let ranking = match (i, at.scale == 1.0, at.reordered) {
                 (0, true, _) => "the study's own",
@@ -97,10 +100,8 @@ pub fn prior_sensitivity(comparison: &Comparison) -> String {
                 (0, _, false) if several => "the same",
                 _ => "",
             };
-            let scale = if i == 0 { format!("× {}", at.scale) } else { String::new() };
             rows.push([
-                scale,
-                model.name.clone(),
+                first(if i == 0 { scale } else { "" }, &model.name),
                 estimate(model.log_evidence),
                 bayes_factor(model.log_bayes_factor),
                 probability(model.probability),
@@ -114,7 +115,10 @@ pub fn prior_sensitivity(comparison: &Comparison) -> String {
         (_, true) => "\nWhich model is the best depends on the scale of the priors.\n".into(),
         (_, false) => "\nThe best model is the same at every scale.\n".to_string(),
     };
-    format!("\nCoefficient priors of other scales\n\n{}{verdict}", table(&rows))
+    format!(
+        "\nThe priors of all coefficients made wider (×) and narrower\n\n{}{verdict}",
+        table(&rows)
+    )
 }
 
 /// What each shard pulls, the largest pull first.

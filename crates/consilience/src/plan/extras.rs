@@ -16,7 +16,7 @@ impl Plan {
     pub fn leave_one_out(&mut self) -> Result<()> {
         if self.study.evidence.combine != Combine::Exact {
             let message = format!(
-                "leaving shards out needs combine = \"exact\", whose draws can be weighed without a shard; combine = \"{}\" has none",
+                "leaving shards out is for combine = \"exact\", not for \"{}\": what a shard pulls would be lost in that method's own error",
                 self.study.evidence.combine
             );
             return Err(Error::input(message));
@@ -32,8 +32,16 @@ impl Plan {
     /// Has the run keep draws of every model's posterior given all the data. `normal` makes them of
     /// the draws of the shards' chains, so [`Plan::keep_draws`] must come first.
     pub fn keep_posterior(&mut self) -> Result<()> {
-        if self.study.evidence.combine == Combine::Normal && self.draws.is_none() {
-            let message = "combine = \"normal\" makes draws of the posterior from those of the shards' chains, which are not kept; add --keep-draws DIR and, for example, --local nuts+warp3, or use combine = \"exact\"";
+        let message = match self.study.evidence.combine {
+            Combine::Normal if self.draws.is_none() => {
+                "combine = \"normal\" makes draws of the posterior from those of the shards' chains, which are not kept; add --keep-draws DIR and, for example, --local nuts+warp3, or use combine = \"exact\""
+            }
+            Combine::Augmented => {
+                "combine = \"augmented\" has no draws of the whole posterior; use combine = \"exact\""
+            }
+            _ => "",
+        };
+        if !message.is_empty() {
             return Err(Error::input(message));
         }
         self.settings.iter_mut().for_each(|setting| setting.extras.posterior = true);
