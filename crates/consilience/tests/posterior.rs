@@ -106,42 +106,36 @@ fn resampled_draws_have_the_posterior_s_moments() {
     }
 }
 
-/// With normal subposteriors consensus Monte Carlo draws from the posterior itself.
+/// From chains on the shards. (That consensus Monte Carlo is exact for normal subposteriors with known
+/// precisions is tested beside it.) Precisions estimated from the same draws are what is left to err.
 #[test]
-fn consensus_draws_are_exact_for_normal_subposteriors() {
+fn consensus_draws_of_chains_have_the_posterior_s_spread() {
     let folder = tempfile::tempdir().unwrap();
     let data = Data::new(folder.path(), 120, 4);
-    let (mean, covariance) = truth(&data);
-    let (mut means, mut variances) = (Vec::new(), Vec::new());
+    let (_, covariance) = truth(&data);
+    let mut zs = Vec::new();
     for seed in 1..=12 {
         let evidence = format!(
             "combine = \"normal\"\nlocal = \"nuts+warp3\"\nseed = {seed}\ndraws = 1000\nchains = 2\nwarmup = 500"
         );
         let (result, sample) = run(&case(&data, &evidence), folder.path());
         assert_eq!(sample.chains.len(), 2);
-        let least = |of: fn(&consilience::estimate::SampleDiagnostics) -> Option<f64>| {
-            let shards = result.models[0].shards.iter();
-            let each = shards.map(|s| of(s.diagnostics.chains.as_ref().unwrap()).unwrap());
-            each.fold(f64::INFINITY, f64::min)
-        };
-        let (bulk, square) = (least(|c| c.ess_bulk), least(|c| c.ess_square));
+        let shards = result.models[0].shards.iter();
+        let squares = shards.map(|s| s.diagnostics.chains.as_ref().unwrap().ess_square.unwrap());
+        let ess = squares.fold(f64::INFINITY, f64::min);
         for (j, (m, v)) in moments(&sample).into_iter().enumerate() {
             // The draws' mean is the consensus of the draws' means: an identity.
-            let reported = result.models[0].parameters[j].mean;
-            assert!((m - reported).abs() < 1e-9, "{m} is not {reported}");
-            let exact = covariance[(j, j)];
-            means.push((m - mean[j]) / (exact / bulk).sqrt());
-            variances.push((v / exact - 1.0) / (2.0 / square).sqrt());
+            let reported = &result.models[0].parameters[j];
+            assert!((m - reported.mean).abs() < 1e-9, "{m} is not {}", reported.mean);
+            assert!(reported.low < reported.median && reported.median < reported.high);
+            zs.push((v / covariance[(j, j)] - 1.0) / (2.0 / ess).sqrt());
         }
     }
-    for (what, zs) in [("means", means), ("variances", variances)] {
-        let (mean, sd) = spread(&zs);
-        println!("consensus, {what}: mean z {mean:.2}, sd {sd:.2}");
-        assert!(zs.iter().all(|z| z.abs() < 4.0), "{what}: {zs:?}");
-        assert!(mean.abs() < 4.0 / (zs.len() as f64).sqrt(), "{what}: mean z {mean}");
-        // The least effective size over shards and parameters makes these a little small.
-        assert!((0.4..1.3).contains(&sd), "{what}: sd of z {sd}");
-    }
+    let (mean, sd) = spread(&zs);
+    println!("consensus variances: mean z {mean:.2}, sd {sd:.2}");
+    assert!(zs.iter().all(|z| z.abs() < 4.0), "{zs:?}");
+    assert!(mean.abs() < 4.0 / (zs.len() as f64).sqrt(), "mean z {mean}");
+    assert!((0.5..1.4).contains(&sd), "sd of z {sd}");
 }
 
 #[test]

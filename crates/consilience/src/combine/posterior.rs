@@ -7,7 +7,8 @@
 //! θ^i = Λ⁻¹ Σ_s Λ_s θ_s^i,   Λ = Σ_s Λ_s,
 //! ```
 //!
-//! which is exact where every subposterior is normal.
+//! which is exact where every subposterior is normal and its precision Λ_s known. Precisions estimated
+//! from the same draws add an error that falls with their number.
 
 use super::normal::Normals;
 use crate::estimate::Weighted;
@@ -147,4 +148,121 @@ pub(crate) fn consensus_draws(summaries: &[Summary], samples: &[Sample]) -> Resu
         chain(thetas)
     });
     Ok(Sample { chains: chains.collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimate::Estimate;
+    use crate::math::{Cholesky, stream};
+    use crate::question::Diagnostics;
+    use rand_distr::{Distribution, StandardNormal};
+
+    /// A normal subposterior as a shard reports it: analytic.
+    fn summary(mean: Vec<f64>, precision: Matrix) -> Summary {
+        Summary {
+            method: "laplace".into(),
+            log_z: Estimate::ZERO,
+            covariance: Cholesky::new(&precision).unwrap().inverse(),
+            mode: mean.clone(),
+            mean,
+            precision,
+            effective: None,
+            batches: Vec::new(),
+            diagnostics: Diagnostics::default(),
+            warnings: Vec::new(),
+        }
+    }
+
+    fn normal_draws(summary: &Summary, count: usize, rng: &mut Stream) -> Sample {
+        let factor = Cholesky::new(&summary.covariance).unwrap();
+        let d = summary.mean.len();
+        let mut thetas = Matrix::zeros(count, d);
+        for k in 0..count {
+            let z: Vec<f64> = (0..d).map(|_| StandardNormal.sample(rng)).collect();
+            let moved = factor.lower().times(&z);
+            let row = thetas.row_mut(k).iter_mut().zip(&summary.mean).zip(moved);
+            row.for_each(|((t, m), by)| *t = m + by);
+        }
+        Sample { chains: vec![chain(thetas)] }
+    }
+
+    /// Over many seeds mean and (co)variances of the consensus draws scatter around those of the
+    /// product of normals as independent draws of it do.
+    #[test]
+    fn consensus_is_exact_for_normals() {
+        let summaries = [
+            summary(vec![1.0, -2.0], Matrix::from_rows(2, 2, vec![3.0, 1.0, 1.0, 2.0])),
+            summary(vec![0.0, 3.0], Matrix::from_rows(2, 2, vec![0.5, -0.4, -0.4, 8.0])),
+            summary(vec![5.0, 0.5], Matrix::from_rows(2, 2, vec![1.0, 0.0, 0.0, 0.1])),
+        ];
+        let all = Normals::new(&summaries).unwrap().all;
+        let exact = all.factor.inverse();
+        let (count, mut zs) = (2000, Vec::new());
+        for seed in 1..=40 {
+            let mut rng = stream(seed, 0, 0, "consensus test");
+            let samples: Vec<Sample> =
+                summaries.iter().map(|s| normal_draws(s, count, &mut rng)).collect();
+            let sample = consensus_draws(&summaries, &samples).unwrap();
+            let thetas = &sample.chains[0].thetas;
+            let n = count as f64;
+            let mean = |j: usize| (0..count).map(|k| thetas[(k, j)]).sum::<f64>() / n;
+            let product = |i: usize, j: usize| {
+                let term =
+                    |k: usize| (thetas[(k, i)] - all.mean[i]) * (thetas[(k, j)] - all.mean[j]);
+                (0..count).map(term).sum::<f64>() / n
+            };
+            for j in 0..2 {
+                zs.push((mean(j) - all.mean[j]) / (exact[(j, j)] / n).sqrt());
+            }
+            for (i, j) in [(0, 0), (0, 1), (1, 1)] {
+                let spread = exact[(i, i)] * exact[(j, j)] + exact[(i, j)].powi(2);
+                zs.push((product(i, j) - exact[(i, j)]) / (spread / n).sqrt());
+            }
+        }
+        let n = zs.len() as f64;
+        let mean = zs.iter().sum::<f64>() / n;
+        let sd = (zs.iter().map(|z| z * z).sum::<f64>() / n).sqrt();
+        assert!(zs.iter().all(|z| z.abs() < 4.0), "{zs:?}");
+        assert!(mean.abs() < 0.3 && (0.85..1.15).contains(&sd), "mean z {mean}, sd {sd}");
+    }
+
+    #[test]
+    fn shards_whose_chains_differ_cannot_be_paired() {
+        let one = summary(vec![0.0], Matrix::identity(1));
+        let chains = |rows: usize| Sample { chains: vec![chain(Matrix::zeros(rows, 1))] };
+        let error = consensus_draws(&[one.clone(), one], &[chains(5), chains(4)]).unwrap_err();
+        assert!(error.to_string().contains("shard 1"), "{error}");
+    }
+
+    /// Every draw comes as often as its weight says, rounded up or down.
+    #[test]
+    fn resampling_keeps_to_the_weights() {
+        let mut rng = stream(4, 0, 0, "resampling test");
+        let count = 500;
+        let log_weights: Vec<f64> = (0..count)
+            .map(|k| if k % 9 == 0 { f64::NEG_INFINITY } else { 3.0 * rng.random::<f64>() })
+            .collect();
+        let thetas = Matrix::from_rows(count, 1, (0..count).map(|k| k as f64).collect());
+        let weighted = Weighted { thetas, log_weights, log_target: Vec::new() };
+        let weights = relative_weights(&weighted);
+        let total: f64 = weights.iter().sum();
+        let drawn = resample(&weighted, &mut rng);
+        assert_eq!(drawn.rows(), count);
+        for (k, weight) in weights.iter().enumerate() {
+            let times = drawn.data().iter().filter(|v| **v == k as f64).count() as f64;
+            assert!((times - weight / total * count as f64).abs() < 1.0 + 1e-9, "{k}: {times}");
+        }
+        assert!(drawn.data().is_sorted());
+    }
+
+    #[test]
+    fn quantiles_of_weighted_draws() {
+        let pairs = [(1.0, 1.0), (2.0, 0.0), (3.0, 2.0), (5.0, 1.0)];
+        assert_eq!(quantile(&pairs, 0.5), 3.0);
+        assert_eq!(quantile(&pairs, 0.0), 1.0);
+        assert_eq!(quantile(&pairs, 1.0), 5.0);
+        // Half of the way from 1, which stands at ½, to 3, which stands at 2, of 4.
+        assert!((quantile(&pairs, 1.25 / 4.0) - 2.0).abs() < 1e-12);
+    }
 }

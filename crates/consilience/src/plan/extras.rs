@@ -134,15 +134,16 @@ fn shard_draws(folder: &Path, setting: &Setting, evidence: &Evidence) -> Result<
     Ok(PosteriorDraws::Equal(consensus_draws(summaries, &samples)?))
 }
 
-/// Scales beyond the range of numbers are no priors.
+/// Scales whose squares are no numbers are no priors.
 fn scalable(model: &Model, factor: f64) -> Result<()> {
     let scaled = model.with_prior_scale(factor);
-    let lost = scaled.parameters.iter().zip(&model.parameters).find(|(after, _)| {
-        after.prior.scale().is_some_and(|scale| !(scale.is_finite() && scale > 0.0))
-    });
-    let Some((_, before)) = lost else { return Ok(()) };
+    let mut both = model.parameters.iter().zip(&scaled.parameters);
+    let lost = |scale: f64| !(1e-150..=1e150).contains(&scale);
+    let Some((before, _)) = both.find(|(_, after)| after.prior.scale().is_some_and(lost)) else {
+        return Ok(());
+    };
     let message = format!(
-        "the prior {} of `{}` cannot be made {factor} times as wide; give factors nearer to 1",
+        "the prior {} of `{}` cannot be made {factor:e} times as wide; give factors nearer to 1",
         before.prior, before.name
     );
     Err(Error::input(message))

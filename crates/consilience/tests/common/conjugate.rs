@@ -25,7 +25,7 @@ impl Data {
         for i in 0..rows {
             let (x, z, own) = (3.0 * uniform(), 2.0 * uniform(), (i * i + i / 7) % parts);
             let outcome = 1.0 + x - 0.5 * z + 4.0 * uniform() + 0.3 * own as f64;
-            writeln!(text, "{outcome},{x},{z},p{own}").unwrap();
+            writeln!(text, "{outcome},{x},{z},p{own:02}").unwrap();
             y.push(outcome);
             part.push(own);
             columns.iter_mut().zip([1.0, x, z]).for_each(|(c, v)| c.push(v));
