@@ -30,6 +30,9 @@ pub enum Command {
     /// Compute every model's log evidence and compare the models
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareArguments),
+    /// Choose by votes and by every combination, side by side
+    #[command(after_help = BASELINES_EXAMPLES)]
+    Baselines(BaselinesArguments),
     /// Check a study and its data and say what would be run, without running it
     Check(StudyArguments),
     /// Write a study file with comments for a data file
@@ -51,6 +54,16 @@ The result is a table of log evidences with standard errors, log Bayes factors a
 model with Kass and Raftery's words for them, and posterior model probabilities with 95% intervals
 (from the standard errors); below it stands what should be known about them. With --json the same
 comes as one JSON document (docs/json.md describes it).";
+
+const BASELINES_EXAMPLES: &str = "\
+Majority vote and Borda count rank the models on every shard and count; upsampling has every shard
+stand for all of the data and takes the mean or the median. Beside them stand the combinations: normal,
+cmc-is, augmented (logistic and probit models with normal priors) and exact. Votes lose to the truth as
+shards get smaller: this command shows when.
+
+Examples:
+  consilience baselines examples/flights.toml
+  consilience baselines study.toml --shards 50 --json";
 
 const INIT_EXAMPLES: &str = "\
 Examples:
@@ -75,10 +88,10 @@ pub struct StudyArguments {
     /// Seed of the split into shards
     #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true)]
     pub split_seed: Option<u64>,
-    /// How shards are combined: exact (a few rounds) or normal (one round, approximate)
+    /// How shards are combined: exact (a few rounds), normal (one round, approximate), cmc-is (two rounds) or augmented (one round; logistic and probit)
     #[arg(long, value_name = "METHOD")]
     pub combine: Option<Combine>,
-    /// How a shard's own evidence is computed: auto, none, laplace, importance, nuts+bridge, nuts+warp3, nuts+importance, gibbs+chib or gibbs+bridge
+    /// How a shard's own evidence is computed: auto, none, quadrature, laplace, importance, nuts+bridge, nuts+warp3, nuts+importance, gibbs+chib or gibbs+bridge
     #[arg(long, value_name = "METHOD")]
     pub local: Option<Local>,
     /// Monte Carlo draws, at most
@@ -118,6 +131,19 @@ pub struct CompareArguments {
     /// Show how far each shard pulls the log Bayes factors: the comparison without it (needs combine = exact)
     #[arg(long)]
     pub leave_one_out: bool,
+    /// No progress bar
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// How to show the ways to choose.
+#[derive(Debug, Args)]
+pub struct BaselinesArguments {
+    #[command(flatten)]
+    pub study: StudyArguments,
+    /// Print one JSON document instead of the table
+    #[arg(long)]
+    pub json: bool,
     /// No progress bar
     #[arg(long, short)]
     pub quiet: bool,

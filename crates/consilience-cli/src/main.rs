@@ -4,6 +4,7 @@
 //! input; 3 failure on the way. Results go to stdout, everything else to stderr.
 
 mod arguments;
+mod baselines;
 mod files;
 mod init;
 mod overview;
@@ -11,7 +12,7 @@ mod progress;
 mod shell;
 mod text;
 
-use arguments::{Arguments, Command, CompareArguments, StudyArguments};
+use arguments::{Arguments, BaselinesArguments, Command, CompareArguments, StudyArguments};
 use clap::Parser;
 use consilience::plan::Plan;
 use consilience::study::Study;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<ExitCode> {
     match &arguments.command {
         Command::Compare(arguments) => compare(arguments),
+        Command::Baselines(arguments) => show_baselines(arguments),
         Command::Check(arguments) => {
             let plan = plan(arguments, &progress::Bar::new(false))?;
             print(&overview::of(&plan, &arguments.study))?;
@@ -95,6 +97,17 @@ fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     print(&if arguments.json { json } else { text::of(&comparison, &tables) })?;
     let reliable = comparison.is_reliable();
     Ok(if reliable { ExitCode::SUCCESS } else { ExitCode::from(UNRELIABLE) })
+}
+
+fn show_baselines(arguments: &BaselinesArguments) -> Result<ExitCode> {
+    let start = Instant::now();
+    let bar = progress::Bar::new(!arguments.quiet);
+    let mut result = plan(&arguments.study, &bar)?.baselines(&bar)?;
+    bar.clear();
+    result.seconds = Some(start.elapsed().as_secs_f64());
+    let json = || serde_json::to_string_pretty(&result).expect("a result can be written") + "\n";
+    print(&if arguments.json { json() } else { baselines::of(&result) })?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Writes to stdout. A reader that has gone away is no failure of ours.

@@ -149,6 +149,10 @@ pub fn estimate(estimate: Estimate) -> String {
         // Quadrature and closed forms err only by rounding.
         Some(se) if se > 0.0 && se < 1e-6 => format!("{:.6} ± {se:.0e}", estimate.value),
         Some(se) => {
+            // What is known to more digits than anybody reads shows how many those are.
+            if se > 0.0 && se < 5e-7 {
+                return format!("{:.6} ± {se:.0e}", estimate.value);
+            }
             let decimals = if se > 0.0 { (1.0 - se.log10().floor()).clamp(0.0, 6.0) } else { 3.0 };
             let decimals = decimals as usize;
             format!("{:.decimals$} ± {se:.decimals$}", estimate.value)
@@ -187,7 +191,8 @@ pub fn counted(count: usize, what: &str) -> String {
     format!("{} {what}{}", grouped(count as f64), if count == 1 { "" } else { "s" })
 }
 
-fn bytes(count: u64) -> String {
+/// An amount of data.
+pub fn bytes(count: u64) -> String {
     match count {
         0..10_000 => format!("{count} bytes"),
         10_000..10_000_000 => format!("{:.0} kB", count as f64 / 1e3),

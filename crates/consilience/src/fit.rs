@@ -107,6 +107,14 @@ pub fn augment(
 /// A Gaussian shard with normal priors: evidence and moments by an integral over log σ alone.
 fn quadrature(target: &Subposterior, w: f64) -> Option<Summary> {
     let (gaussian, fixed) = target.likelihood().gaussian()?;
+    let powered;
+    let gaussian = match target.power() {
+        1.0 => gaussian,
+        power => {
+            powered = gaussian.to_the(power);
+            &powered
+        }
+    };
     let found = Linear::new(gaussian, target.priors(), w, fixed)?;
     // The mode only serves to tell how normal the posterior is; without one it says nothing.
     let mode = newton::find_mode(target, 1e-9, 200).ok();

@@ -2,8 +2,8 @@
 
 mod extras;
 
-use crate::combine::{Extras, Setting, combine};
-use crate::compare::{Comparison, PartitionReport, sweep};
+use crate::combine::{Extras, Setting, baselines, combine};
+use crate::compare::{Baselines, Comparison, PartitionReport, VERSION, sweep};
 use crate::data::read::{TextFormat, Wanted, column_names, find_files, read_table};
 use crate::data::split::{Partition, Strata, split};
 use crate::data::{
@@ -145,6 +145,20 @@ impl Plan {
     /// Computes every model's evidence and compares them.
     pub fn run(&self, observer: &dyn Observer) -> Result<Comparison> {
         self.run_on(&self.engine, observer)
+    }
+
+    /// Chooses by votes and upsampled evidences, and by every combination that suits the models.
+    pub fn baselines(&self, observer: &dyn Observer) -> Result<Baselines> {
+        let (methods, traffic) = baselines(&self.engine, observer, self.traffic, &self.settings)?;
+        let models = self.settings.iter().map(|s| s.model.name.clone()).collect();
+        Ok(Baselines {
+            version: VERSION,
+            models,
+            methods,
+            partition: self.partition.clone(),
+            traffic,
+            seconds: None,
+        })
     }
 
     /// The same on another engine that has the same shards. The result has the same bits.

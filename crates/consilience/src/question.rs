@@ -83,6 +83,8 @@ pub struct FitOrder {
     pub warmup: usize,
     /// Chains.
     pub chains: usize,
+    /// The power of the likelihood: 1, but for a shard that is to stand for many like it.
+    pub power: f64,
     /// Seed.
     pub seed: u64,
 }

@@ -142,7 +142,7 @@ impl Shard {
 
     fn fit(&self, model: &Model, share: Share, order: &FitOrder) -> Result<Summary> {
         let w = share.of(self.likelihood(model)?.observations);
-        let target = self.target(model, share, 1.0 / w)?;
+        let target = self.target(model, share, 1.0 / w)?.with_power(order.power);
         let fitted = fit(model, &target, w, order, self.index)?;
         if let (Some(folder), Some(sample)) = (&self.draws, &fitted.sample) {
             let names: Vec<String> = model.free().map(|p| p.name.clone()).collect();

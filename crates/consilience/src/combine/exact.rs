@@ -18,9 +18,9 @@ use super::{
 use crate::estimate::importance::{T_DF, T_SHARE, adapted};
 use crate::estimate::{Importance, Mode, Newton, Step, Weighted};
 use crate::math::proposal::Draws;
-use crate::math::{Matrix, Proposal, Stream, stream};
+use crate::math::{Matrix, Proposal, Sobol, Stream, stream};
 use crate::question::{Answer, Question, Summary};
-use crate::study::Local;
+use crate::study::{Local, Points};
 use crate::target::Expansion;
 use crate::{Level, Result, Warning};
 use std::sync::Arc;
@@ -60,6 +60,8 @@ struct Weigh {
     covariance: Matrix,
     proposal: Proposal,
     rng: Stream,
+    /// Where points come from, if not from `rng` alone.
+    sobol: Option<Sobol>,
     /// What was sent out and is being weighed.
     pending: Option<Draws>,
     weighted: Option<Weighted>,
@@ -151,12 +153,15 @@ impl Exact {
     fn begin_weighing(&mut self, mode: &Mode) -> Next {
         let seed = self.setting.options.seed;
         let centre = mode.theta.clone();
+        // The centre is no shard: it has the number after the last.
+        let mut rng = stream(seed, self.setting.model.stream(), u64::MAX, "exact");
+        let even = self.setting.options.points == Points::Sobol;
         let mut weigh = Weigh {
             proposal: Proposal::from_precision(centre.clone(), &mode.factor, T_SHARE, T_DF),
             covariance: mode.factor.inverse(),
             centre,
-            // The centre is no shard: it has the number after the last.
-            rng: stream(seed, self.setting.model.stream(), u64::MAX, "exact"),
+            sobol: even.then(|| Sobol::new(&mut rng)),
+            rng,
             pending: None,
             weighted: None,
             by_shard: None,
@@ -169,7 +174,10 @@ impl Exact {
 
     fn ask_weights(&mut self, weigh: &mut Weigh, count: usize) -> Next {
         self.weigh_rounds += 1;
-        let draws = weigh.proposal.draw(count, &mut weigh.rng);
+        let draws = match &mut weigh.sobol {
+            Some(sobol) => weigh.proposal.draw_evenly(count, sobol, &mut weigh.rng),
+            None => weigh.proposal.draw(count, &mut weigh.rng),
+        };
         let thetas = Arc::new(draws.thetas.clone());
         weigh.pending = Some(draws);
         let (model, share) = (self.setting.model.clone(), self.setting.share);
@@ -203,11 +211,13 @@ impl Exact {
             (weigh.centre, weigh.covariance) = (seen.mean.clone(), seen.covariance.clone());
             weigh.weighted = None;
             weigh.by_shard = None;
+            weigh.sobol = weigh.sobol.as_ref().map(|_| Sobol::new(&mut weigh.rng));
             Some((2 * count).min(most))
         } else if se > target && count < most {
             // The error falls with the root of the number of draws; a tenth more to be sure.
             let wanted = 1.1 * count as f64 * (se / target).powi(2);
-            Some((wanted.ceil() as usize).min(most) - count).filter(|more| *more > 0)
+            let more = (wanted.ceil() as usize).min(most).saturating_sub(count);
+            Some(more).filter(|more| *more > 0)
         } else {
             None
         };

@@ -10,7 +10,7 @@
 //! hence each shard has its own diagnostics.
 
 use super::{Evidence, Next, Setting};
-use crate::estimate::importance::T_DF;
+use crate::estimate::importance::{T_DF, error_of_mean};
 use crate::estimate::{Estimate, Weighted};
 use crate::math::proposal::Draws;
 use crate::math::{Cholesky, Matrix, Proposal, stream};
@@ -78,20 +78,20 @@ pub(super) fn left_out(
     let shards = by_shard.iter().zip(setting.shares()).enumerate();
     shards
         .map(|(s, (log_f, share))| {
-            without(&weighted.log_weights, all, log_f, &log_prior, share)
-                .map_err(|e| e.for_shard(s))
+            without(weighted, all, log_f, &log_prior, share).map_err(|e| e.for_shard(s))
         })
         .collect()
 }
 
 /// `all` is log p(y), the log mean of the weights.
 fn without(
-    weights: &[f64],
+    weighted: &Weighted,
     all: f64,
     log_f: &[f64],
     log_prior: &[f64],
     share: f64,
 ) -> Result<LeftOut> {
+    let weights = &weighted.log_weights;
     let log_weights: Vec<f64> = weights
         .iter()
         .zip(log_f)
@@ -107,28 +107,21 @@ fn without(
         return Err(Error::numeric("the evidence without this shard is not a number"));
     }
     // Moments are not wanted here, so the draws need no coordinates.
-    let rest =
-        Weighted { thetas: Matrix::zeros(weights.len(), 0), log_weights, log_target: Vec::new() };
+    let rest = Weighted {
+        thetas: Matrix::zeros(weights.len(), 0),
+        log_weights,
+        log_target: Vec::new(),
+        replicates: weighted.replicates,
+    };
     let seen = rest.summarise();
     let log_z = seen.log_z;
-    let predictive = Estimate::new(
-        all - log_z.value,
-        paired_error(weights, all, &rest.log_weights, log_z.value),
-    );
+    // log mean a − log mean b over the same draws errs as the mean of a/ā − b/b̄ does.
+    let terms = weights.iter().zip(&rest.log_weights);
+    let terms: Vec<f64> = terms.map(|(a, b)| exp(a - all) - exp(b - log_z.value)).collect();
+    let error = error_of_mean(&terms, weighted.replicates);
+    let predictive = Estimate::new(all - log_z.value, error);
     let reliable = seen.is_reliable();
     Ok(LeftOut { log_z, predictive, ess: Some(seen.ess), k_hat: seen.k_hat, reliable })
-}
-
-/// The standard error of log mean a − log mean b, whose terms belong to the same draws: that of the
-/// mean of a_k/ā − b_k/b̄.
-fn paired_error(log_a: &[f64], log_mean_a: f64, log_b: &[f64], log_mean_b: f64) -> f64 {
-    let n = log_a.len() as f64;
-    let squares: f64 = log_a
-        .iter()
-        .zip(log_b)
-        .map(|(a, b)| (exp(a - log_mean_a) - exp(b - log_mean_b)).powi(2))
-        .sum();
-    (squares / (n * (n - 1.0).max(1.0))).sqrt()
 }
 
 /// A second attempt at the shards whose absence moves the posterior out of reach of its draws: one

@@ -4,6 +4,7 @@
 //! It knows no data and no engine, and all models' combinations share their rounds.
 
 mod augmented;
+mod baselines;
 mod cmc;
 mod exact;
 mod homogeneity;
@@ -12,6 +13,8 @@ mod normal;
 mod posterior;
 mod statistics;
 
+pub use baselines::Baseline;
+pub(crate) use baselines::baselines;
 pub use homogeneity::Agreement;
 pub use leave_one_out::LeftOut;
 pub use normal::{Consensus, consensus};
@@ -82,6 +85,7 @@ impl Setting {
             draws: self.options.draws,
             warmup: self.options.warmup,
             chains: self.options.chains,
+            power: 1.0,
             seed: self.options.seed,
         }
     }

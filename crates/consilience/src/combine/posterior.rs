@@ -244,7 +244,7 @@ mod tests {
             .map(|k| if k % 9 == 0 { f64::NEG_INFINITY } else { 3.0 * rng.random::<f64>() })
             .collect();
         let thetas = Matrix::from_rows(count, 1, (0..count).map(|k| k as f64).collect());
-        let weighted = Weighted { thetas, log_weights, log_target: Vec::new() };
+        let weighted = Weighted { thetas, log_weights, log_target: Vec::new(), replicates: None };
         let weights = relative_weights(&weighted);
         let total: f64 = weights.iter().sum();
         let drawn = resample(&weighted, &mut rng);

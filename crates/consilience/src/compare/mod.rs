@@ -13,7 +13,7 @@ pub use sensitivity::{ScaledModel, ScaledPriors};
 
 pub(crate) use sensitivity::sweep;
 
-use crate::combine::{Agreement, CombineDiagnostics, Evidence, LeftOut, Setting};
+use crate::combine::{Agreement, Baseline, CombineDiagnostics, Evidence, LeftOut, Setting};
 use crate::data::draws::write_draws;
 use crate::engine::Traffic;
 use crate::estimate::Estimate;
@@ -182,6 +182,23 @@ pub struct ShardResult {
     pub diagnostics: Diagnostics,
     /// How it agrees with the other shards; `null` where that was not looked at.
     pub agreement: Option<Agreement>,
+}
+
+/// Ways to choose a model side by side. Serialised, it is the JSON document of `baselines`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Baselines {
+    /// [`VERSION`].
+    pub version: u32,
+    /// The models' names, in the study's order.
+    pub models: Vec<String>,
+    /// Votes, upsampled evidences, then combinations.
+    pub methods: Vec<Baseline>,
+    /// How the data were split.
+    pub partition: PartitionReport,
+    /// What passed between the centre and the shards.
+    pub traffic: Traffic,
+    /// How long it took; filled in by whoever has a clock.
+    pub seconds: Option<f64>,
 }
 
 /// How the data were split.

@@ -31,6 +31,8 @@ pub struct Weighted {
     pub log_weights: Vec<f64>,
     /// log f(θ) per draw.
     pub log_target: Vec<f64>,
+    /// Independent sets that the draws fall into in turn; `None`: each is one of its own.
+    pub replicates: Option<usize>,
 }
 
 /// What a set of weighted draws says.
@@ -59,7 +61,12 @@ impl Weighted {
         if log_weights.iter().all(|w| *w == f64::NEG_INFINITY) {
             return Err(Error::numeric("every importance draw has density 0"));
         }
-        Ok(Weighted { thetas: draws.thetas, log_weights, log_target: log_target.to_vec() })
+        Ok(Weighted {
+            thetas: draws.thetas,
+            log_weights,
+            log_target: log_target.to_vec(),
+            replicates: draws.replicates,
+        })
     }
 
     /// These draws and some more from the same proposal.
@@ -98,10 +105,16 @@ impl Weighted {
         let sum: f64 = weights.iter().sum();
         let squares = dot(&weights, &weights);
         let mean_weight = sum / n;
-        let variance = (squares / n - mean_weight * mean_weight).max(0.0) * n / (n - 1.0).max(1.0);
+        let se = match self.replicates {
+            None => {
+                let variance = (squares / n - mean_weight * mean_weight).max(0.0);
+                (variance / (n - 1.0).max(1.0)).sqrt()
+            }
+            Some(sets) => spread_of_sets(&weights, sets),
+        };
         let (mean, covariance) = self.moments(0..self.len(), top);
         Importance {
-            log_z: Estimate::new(top + log(mean_weight), (variance / n).sqrt() / mean_weight),
+            log_z: Estimate::new(top + log(mean_weight), se / mean_weight),
             ess: sum * sum / squares,
             k_hat: tail_shape(&self.log_weights).filter(|k| k.is_finite()),
             mean,
@@ -149,6 +162,29 @@ impl Weighted {
         })
         .collect()
     }
+}
+
+/// The standard error of the mean of terms that belong to draws, one each, in such sets.
+pub(crate) fn error_of_mean(terms: &[f64], replicates: Option<usize>) -> f64 {
+    if let Some(sets) = replicates {
+        return spread_of_sets(terms, sets);
+    }
+    let n = terms.len() as f64;
+    let mean = terms.iter().sum::<f64>() / n;
+    let squares: f64 = terms.iter().map(|t| (t - mean) * (t - mean)).sum();
+    (squares / (n * (n - 1.0).max(1.0))).sqrt()
+}
+
+/// The standard error of the mean weight by the means of independent sets.
+fn spread_of_sets(weights: &[f64], sets: usize) -> f64 {
+    let mut sums = vec![0.0; sets];
+    for (k, w) in weights.iter().enumerate() {
+        sums[k % sets] += w;
+    }
+    let size = (weights.len() / sets) as f64;
+    let mean = sums.iter().sum::<f64>() / sets as f64;
+    let squares: f64 = sums.iter().map(|s| (s - mean) * (s - mean)).sum();
+    (squares / (sets * (sets - 1)) as f64).sqrt() / size
 }
 
 /// One run of consecutive draws.

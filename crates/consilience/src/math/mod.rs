@@ -8,6 +8,7 @@ pub mod fft;
 pub mod matrix;
 pub mod proposal;
 pub mod random;
+pub mod sobol;
 pub mod special;
 pub mod sum;
 pub mod svd;
@@ -16,6 +17,7 @@ pub mod triangle;
 pub use matrix::{Cholesky, Matrix, dot};
 pub use proposal::Proposal;
 pub use random::{Stream, fingerprint, stream};
+pub use sobol::Sobol;
 pub use sum::{log_mean_exp, log_sum_exp};
 pub use triangle::Triangle;
 

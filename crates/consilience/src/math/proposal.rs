@@ -3,7 +3,9 @@
 //! The t share is a defence: for a target that is nearly normal the weights stay below
 //! 1/(1 − share), and where the target's tails are heavier than normal they stay bounded by the t's.
 
-use super::{Cholesky, LOG_2PI, Matrix, Stream, dot};
+use super::sobol::REPLICATES;
+use super::special::normal_quantile;
+use super::{Cholesky, LOG_2PI, Matrix, Sobol, Stream, dot};
 use libm::{exp, lgamma, log, log1p};
 use rand::RngExt;
 use rand_distr::{ChiSquared, Distribution, StandardNormal};
@@ -26,6 +28,9 @@ pub struct Draws {
     pub thetas: Matrix,
     /// log g(θ) per draw.
     pub log_density: Vec<f64>,
+    /// How many independent sets the draws fall into, draw k into set k mod this; `None` where the
+    /// draws themselves are independent.
+    pub replicates: Option<usize>,
 }
 
 impl Proposal {
@@ -48,23 +53,54 @@ impl Proposal {
 
     /// This many draws.
     pub fn draw(&self, count: usize, rng: &mut Stream) -> Draws {
-        let d = self.mean.len();
         let chi_square = ChiSquared::new(self.df).expect("degrees of freedom are positive");
-        let mut thetas = Matrix::zeros(count, d);
-        let mut log_density = Vec::with_capacity(count);
-        let mut z = vec![0.0; d];
-        for k in 0..count {
+        self.draw_by(count, None, |z| {
             z.iter_mut().for_each(|v| *v = StandardNormal.sample(rng));
             if rng.random::<f64>() < self.t_share {
                 let stretch = (self.df / chi_square.sample(rng)).sqrt();
                 z.iter_mut().for_each(|v| *v *= stretch);
             }
+        })
+    }
+
+    /// This many draws, rounded up to whole sets of replicates, from the next Sobol points. The degrees
+    /// of freedom must be a whole number.
+    pub fn draw_evenly(&self, count: usize, sobol: &mut Sobol, rng: &mut Stream) -> Draws {
+        let d = self.mean.len();
+        let df = self.df as usize;
+        // Further coordinates choose between normal and t, and make the t's χ².
+        let mut point = vec![0.0; d + 1 + df];
+        let t_below = normal_quantile(self.t_share);
+        self.draw_by(count.next_multiple_of(REPLICATES), Some(REPLICATES), |z| {
+            sobol.normals(&mut point, rng);
+            z.copy_from_slice(&point[..d]);
+            if point[d] < t_below {
+                let squares = dot(&point[d + 1..], &point[d + 1..]);
+                let stretch = (self.df / squares).sqrt();
+                z.iter_mut().for_each(|v| *v *= stretch);
+            }
+        })
+    }
+
+    /// Draws from the points that `next` writes.
+    fn draw_by(
+        &self,
+        count: usize,
+        replicates: Option<usize>,
+        mut next: impl FnMut(&mut [f64]),
+    ) -> Draws {
+        let d = self.mean.len();
+        let mut thetas = Matrix::zeros(count, d);
+        let mut log_density = Vec::with_capacity(count);
+        let mut z = vec![0.0; d];
+        for k in 0..count {
+            next(&mut z);
             for (i, theta) in thetas.row_mut(k).iter_mut().enumerate() {
                 *theta = self.mean[i] + dot(self.factor.row(i), &z);
             }
             log_density.push(self.log_density_at(dot(&z, &z)));
         }
-        Draws { thetas, log_density }
+        Draws { thetas, log_density, replicates }
     }
 
     /// The log density at squared distance q = |F⁻¹(θ − m)|².

@@ -55,6 +55,19 @@ impl Gaussian {
         Gaussian { observations, around, rss, xr, root, root_transposed, image, rest }
     }
 
+    /// The likelihood to a power: every row counts for that many.
+    pub fn to_the(&self, power: f64) -> Gaussian {
+        let p = self.image.len();
+        let mut factor = Matrix::zeros(p + 1, p + 1);
+        for i in 0..p {
+            factor.row_mut(i)[..p].copy_from_slice(self.root.row(i));
+            factor[(i, p)] = self.image[i];
+        }
+        factor[(p, p)] = self.rest;
+        factor.scale(power.sqrt());
+        Gaussian::from_factor(&factor, power * self.observations)
+    }
+
     /// Observations: rows, each counted with its weight.
     pub fn observations(&self) -> f64 {
         self.observations

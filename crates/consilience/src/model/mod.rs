@@ -63,6 +63,11 @@ impl Model {
         self.parameters.iter().filter(|p| p.prior.fixed().is_none())
     }
 
+    /// Whether the priors of all free parameters are normal.
+    pub fn has_normal_priors(&self) -> bool {
+        self.free().all(|p| matches!(p.prior, Prior::Normal { .. }))
+    }
+
     /// The number of free parameters d.
     pub fn dim(&self) -> usize {
         self.free().count()

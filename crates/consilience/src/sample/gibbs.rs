@@ -138,6 +138,11 @@ enum Latents {
 
 impl<'a> Sampler<'a> {
     fn new(target: &'a Subposterior) -> Result<Sampler<'a>> {
+        if target.power() != 1.0 {
+            let message =
+                "Gibbs sampling does not know likelihoods to a power; use local = \"auto\"";
+            return Err(Error::input(message));
+        }
         let Some(rows) = target.likelihood().rows() else {
             return Err(unsupported(Family::Gaussian));
         };
