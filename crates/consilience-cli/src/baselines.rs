@@ -1,6 +1,6 @@
 //! Ways to choose a model, side by side, as a table.
 
-use crate::text::{bytes, counted, grouped};
+use crate::text::{self, bytes, counted, grouped};
 use consilience::Level;
 use consilience::compare::Baselines;
 use std::fmt::Write;
@@ -45,22 +45,7 @@ fn table(result: &Baselines) -> String {
         row.push(result.models[method.chooses].clone());
         rows.push(row);
     }
-    let columns = rows[0].len();
-    let width = |j: usize| rows.iter().map(|r| r[j].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut out = String::new();
-    for row in &rows {
-        let mut line = String::new();
-        for (j, cell) in row.iter().enumerate() {
-            let pad = " ".repeat(widths[j] - cell.chars().count());
-            let left = j < 2 || j + 1 == columns;
-            line += if j == 0 { "" } else { "  " };
-            line += &if left { format!("{cell}{pad}") } else { format!("{pad}{cell}") };
-        }
-        out += line.trim_end();
-        out.push('\n');
-    }
-    out
+    text::table(&rows)
 }
 
 /// Which methods say of themselves that they are not to be trusted, and why.

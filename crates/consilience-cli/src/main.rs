@@ -5,6 +5,7 @@
 
 mod arguments;
 mod baselines;
+mod decomposition;
 mod files;
 mod init;
 mod overview;

@@ -39,6 +39,7 @@ pub fn of(comparison: &Comparison, tables: &Tables) -> String {
     );
     out += &models(comparison);
     out += &winner(comparison);
+    out += &crate::decomposition::of(comparison);
     if tables.bayes_factors {
         out += &tables::bayes_factors(comparison);
     }
@@ -54,9 +55,10 @@ pub fn of(comparison: &Comparison, tables: &Tables) -> String {
     }
     let _ = write!(
         out,
-        "\n{}, {} moved",
+        "\n{}, {} to each shard and {} back",
         counted(comparison.rounds as usize, "round"),
-        bytes(comparison.bytes_moved)
+        bytes(comparison.traffic.bytes_sent / partition.shards.max(1) as u64),
+        bytes(comparison.traffic.bytes_received / partition.shards.max(1) as u64)
     );
     let _ = match comparison.seconds {
         Some(seconds) => writeln!(out, ", {seconds:.1} s"),
@@ -119,9 +121,9 @@ fn winner(comparison: &Comparison) -> String {
 
 /// Columns of text: the first to the left, the others to the right.
 pub fn table<R: AsRef<[String]>>(rows: &[R]) -> String {
+    let columns = rows.first().map_or(0, |row| row.as_ref().len());
     let width = |j: usize| rows.iter().map(|r| r.as_ref()[j].chars().count()).max().unwrap_or(0);
-    let count = rows.first().map_or(0, |r| r.as_ref().len());
-    let widths: Vec<usize> = (0..count).map(width).collect();
+    let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut out = String::new();
     for row in rows {
         let mut line = String::new();

@@ -79,6 +79,8 @@ fn section(text: &str, heading: &str) -> String {
 /// The rows of all tables whose first cell stands in backticks: that cell without them, the others.
 fn rows(text: &str) -> Vec<(String, Vec<String>)> {
     let row = |line: &str| {
+        // A bar within a cell is written with a backslash.
+        let line = line.replace("\\|", "\u{a6}");
         let cells: Vec<String> =
             line.trim().trim_matches('|').split('|').map(|c| c.trim().to_string()).collect();
         let key = cells.first()?.strip_prefix('`')?.strip_suffix('`')?.to_string();

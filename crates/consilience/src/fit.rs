@@ -219,8 +219,10 @@ impl Task<'_> {
         summary.mean = found.mean;
         summary.covariance = found.covariance;
         summary.batches = weighted.batches(BATCHES);
-        let draws = (0..weighted.len()).map(|k| weighted.thetas.row(k));
-        compare_with_normal(&mut summary, draws, &weighted.log_target);
+        let kept = weighted.resampled();
+        let log_f: Vec<f64> = kept.iter().map(|&k| weighted.log_target[k]).collect();
+        let draws = kept.iter().map(|&k| weighted.thetas.row(k));
+        compare_with_normal(&mut summary, draws, &log_f);
         summary
     }
 

@@ -63,30 +63,37 @@ fn evidences_without_a_shard_have_closed_forms() {
             }
         }
 
-        let mut zs: [Vec<f64>; 3] = Default::default();
-        let z = |found: Estimate, exact: f64| (found.value - exact) / found.se.unwrap();
-        for seed in 1..=25 {
-            let evidence = format!("statistics = false\nse_target = 1\nseed = {seed}");
-            let result = run(&case(&data, &evidence).text());
-            for (s, shard) in result.leave_one_out.unwrap().iter().enumerate() {
-                for (i, model) in shard.models.iter().enumerate() {
-                    assert!(model.reliable, "{parts} parts, shard {s}: {model:?}");
-                    let predictive = all[i] - rest[s][i];
-                    zs[0].push(z(model.log_evidence, rest[s][i]));
-                    zs[1].push(z(model.log_predictive, predictive));
-                    if i != best {
-                        let pull = predictive - (all[best] - rest[s][best]);
-                        zs[2].push(z(model.pull, pull));
+        for points in ["plain", "sobol"] {
+            let mut zs: [Vec<f64>; 3] = Default::default();
+            let z = |found: Estimate, exact: f64| (found.value - exact) / found.se.unwrap();
+            for seed in 1..=25 {
+                let evidence = format!(
+                    "statistics = false\nse_target = 1\nseed = {seed}\npoints = {points:?}"
+                );
+                let result = run(&case(&data, &evidence).text());
+                for (s, shard) in result.leave_one_out.unwrap().iter().enumerate() {
+                    for (i, model) in shard.models.iter().enumerate() {
+                        assert!(model.reliable, "{parts} parts, shard {s}: {model:?}");
+                        let predictive = all[i] - rest[s][i];
+                        zs[0].push(z(model.log_evidence, rest[s][i]));
+                        zs[1].push(z(model.log_predictive, predictive));
+                        if i != best {
+                            let pull = predictive - (all[best] - rest[s][best]);
+                            zs[2].push(z(model.pull, pull));
+                        }
                     }
                 }
             }
-        }
-        for (what, zs) in ["log evidence", "log predictive", "pull"].iter().zip(zs) {
-            let (mean, sd) = spread(&zs);
-            println!("{parts} parts, {what}: {} z-scores, mean {mean:.2}, sd {sd:.2}", zs.len());
-            assert!(zs.iter().all(|z| z.abs() < 5.0), "{what}: {zs:?}");
-            assert!(mean.abs() < 0.4, "{what}: mean z {mean}");
-            assert!((0.75..1.3).contains(&sd), "{what}: sd of z {sd}");
+            for (what, zs) in ["log evidence", "log predictive", "pull"].iter().zip(zs) {
+                let (mean, sd) = spread(&zs);
+                let which = format!("{parts} parts, {points}, {what}");
+                println!("{which}: {} z-scores, mean {mean:.2}, sd {sd:.2}", zs.len());
+                assert!(zs.iter().all(|z| z.abs() < 4.0), "{which}: {zs:?}");
+                assert!(mean.abs() < 0.4, "{which}: mean z {mean}");
+                // Even points do better than the error bars say, which take them for plain ones.
+                let least = if points == "plain" { 0.75 } else { 0.3 };
+                assert!((least..1.3).contains(&sd), "{which}: sd of z {sd}");
+            }
         }
     }
 }

@@ -111,14 +111,16 @@ fn without(
         thetas: Matrix::zeros(weights.len(), 0),
         log_weights,
         log_target: Vec::new(),
-        replicates: weighted.replicates,
+        // Far from where they were meant to be, even points are no better than plain ones, and a few
+        // sets of skewed weights would underrate the error.
+        replicates: None,
     };
     let seen = rest.summarise();
     let log_z = seen.log_z;
     // log mean a − log mean b over the same draws errs as the mean of a/ā − b/b̄ does.
     let terms = weights.iter().zip(&rest.log_weights);
     let terms: Vec<f64> = terms.map(|(a, b)| exp(a - all) - exp(b - log_z.value)).collect();
-    let error = error_of_mean(&terms, weighted.replicates);
+    let error = error_of_mean(&terms);
     let predictive = Estimate::new(all - log_z.value, error);
     let reliable = seen.is_reliable();
     Ok(LeftOut { log_z, predictive, ess: Some(seen.ess), k_hat: seen.k_hat, reliable })

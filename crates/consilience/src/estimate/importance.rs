@@ -150,6 +150,22 @@ impl Weighted {
         (mean, covariance)
     }
 
+    /// The numbers of as many draws as there are, each as often as its weight says: systematic
+    /// resampling from the middle of the first step.
+    pub fn resampled(&self) -> Vec<usize> {
+        let weights = self.weights(0..self.len(), self.top());
+        let step = weights.iter().sum::<f64>() / self.len() as f64;
+        let (mut out, mut reached, mut next) = (Vec::with_capacity(self.len()), 0.0, 0.5 * step);
+        for (k, w) in weights.iter().enumerate() {
+            reached += w;
+            while next < reached && out.len() < self.len() {
+                out.push(k);
+                next += step;
+            }
+        }
+        out
+    }
+
     /// log mean weight and moments of each of `count` runs of consecutive draws.
     pub fn batches(&self, count: usize) -> Vec<Batch> {
         let (n, top) = (self.len(), self.top());
@@ -164,11 +180,8 @@ impl Weighted {
     }
 }
 
-/// The standard error of the mean of terms that belong to draws, one each, in such sets.
-pub(crate) fn error_of_mean(terms: &[f64], replicates: Option<usize>) -> f64 {
-    if let Some(sets) = replicates {
-        return spread_of_sets(terms, sets);
-    }
+/// The standard error of the mean of independent terms.
+pub(crate) fn error_of_mean(terms: &[f64]) -> f64 {
     let n = terms.len() as f64;
     let mean = terms.iter().sum::<f64>() / n;
     let squares: f64 = terms.iter().map(|t| (t - mean) * (t - mean)).sum();
