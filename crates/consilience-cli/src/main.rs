@@ -60,7 +60,7 @@ fn plan(arguments: &StudyArguments, bar: &progress::Bar) -> Result<Plan> {
 fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     let start = Instant::now();
     // A folder that cannot be written to should be known before the work, not after it.
-    for folder in [&arguments.out, &arguments.posterior].into_iter().flatten() {
+    if let Some(folder) = &arguments.out {
         files::make_folder(folder)?;
     }
     let bar = progress::Bar::new(!arguments.quiet);
@@ -69,8 +69,9 @@ fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
         plan.keep_draws(folder)?;
         files::make_folder(folder)?;
     }
-    if arguments.posterior.is_some() {
+    if let Some(folder) = &arguments.posterior {
         plan.keep_posterior()?;
+        files::make_folder(folder)?;
     }
     if !arguments.prior_scale.is_empty() {
         plan.scale_priors(&arguments.prior_scale)?;

@@ -122,26 +122,6 @@ impl Plan {
         &self.engine
     }
 
-    /// Keeps the draws of every shard's chains as Parquet files in this folder, which must be there.
-    /// An error where the study runs no chains.
-    pub fn keep_draws(&mut self, folder: &Path) -> Result<()> {
-        let options = &self.study.evidence;
-        let chains = match options.local {
-            Local::Auto => options.combine == Combine::Normal,
-            local => local.has_chains(),
-        };
-        if !chains {
-            let message = format!(
-                "there are no draws to keep: local = \"{}\" with combine = \"{}\" runs no chains; use for example --local nuts+warp3",
-                options.local, options.combine
-            );
-            return Err(Error::input(message));
-        }
-        self.engine.keep_draws(folder);
-        self.draws = Some(folder.to_path_buf());
-        Ok(())
-    }
-
     /// Computes every model's evidence and compares them.
     pub fn run(&self, observer: &dyn Observer) -> Result<Comparison> {
         self.run_on(&self.engine, observer)

@@ -11,6 +11,26 @@ use std::path::Path;
 use std::sync::Arc;
 
 impl Plan {
+    /// Keeps the draws of every shard's chains as Parquet files in this folder, which must be there.
+    /// An error where the study runs no chains.
+    pub fn keep_draws(&mut self, folder: &Path) -> Result<()> {
+        let options = &self.study.evidence;
+        let chains = match options.local {
+            Local::Auto => options.combine == Combine::Normal,
+            local => local.has_chains(),
+        };
+        if !chains {
+            let message = format!(
+                "there are no draws to keep: local = \"{}\" with combine = \"{}\" runs no chains; use for example --local nuts+warp3",
+                options.local, options.combine
+            );
+            return Err(Error::input(message));
+        }
+        self.engine.keep_draws(folder);
+        self.draws = Some(folder.to_path_buf());
+        Ok(())
+    }
+
     /// Has the run report what each shard pulls: the evidences without it. An error where there is
     /// nothing to leave out, or nothing to learn it from.
     pub fn leave_one_out(&mut self) -> Result<()> {
@@ -33,8 +53,8 @@ impl Plan {
     /// the draws of the shards' chains, so [`Plan::keep_draws`] must come first.
     pub fn keep_posterior(&mut self) -> Result<()> {
         let message = match self.study.evidence.combine {
-            Combine::Normal if self.draws.is_none() => {
-                "combine = \"normal\" makes draws of the posterior from those of the shards' chains, which are not kept; add --keep-draws DIR and, for example, --local nuts+warp3, or use combine = \"exact\""
+            Combine::Normal if self.draws.is_none() || !self.study.evidence.local.has_chains() => {
+                "combine = \"normal\" makes draws of the posterior from those of chains on every shard; give --keep-draws DIR and, for example, --local nuts+warp3, or use combine = \"exact\""
             }
             Combine::Augmented => {
                 "combine = \"augmented\" has no draws of the whole posterior; use combine = \"exact\""
