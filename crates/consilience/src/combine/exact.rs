@@ -15,7 +15,7 @@ use super::{
     Agreement, Combination, CombineDiagnostics, Evidence, Next, PosteriorDraws, Setting,
     homogeneity, leave_one_out, sum_of_weights, summaries,
 };
-use crate::estimate::importance::{T_DF, T_SHARE, adapted};
+use crate::estimate::importance::{T_DF, T_SHARE, adapted, probes, sides};
 use crate::estimate::{Importance, Mode, Newton, Step, Weighted};
 use crate::math::proposal::Draws;
 use crate::math::{Matrix, Proposal, Sobol, Stream, stream};
@@ -50,6 +50,7 @@ enum Stage {
     Start,
     Fit,
     Climb(Box<Newton>),
+    Probe(Box<Weigh>),
     Weigh(Box<Weigh>),
     Again(Box<Again>),
 }
@@ -67,6 +68,8 @@ struct Weigh {
     weighted: Option<Weighted>,
     /// log f_s of each of these draws, shard by shard, if it will be needed.
     by_shard: Option<Vec<Vec<f64>>>,
+    /// Whether the proposal was moved to where weights said.
+    adapted: bool,
 }
 
 impl Exact {
@@ -156,7 +159,7 @@ impl Exact {
         // The centre is no shard: it has the number after the last.
         let mut rng = stream(seed, self.setting.model.stream(), u64::MAX, "exact");
         let even = self.setting.options.points == Points::Sobol;
-        let mut weigh = Weigh {
+        let weigh = Weigh {
             proposal: Proposal::from_precision(centre.clone(), &mode.factor, T_SHARE, T_DF),
             covariance: mode.factor.inverse(),
             centre,
@@ -165,23 +168,46 @@ impl Exact {
             pending: None,
             weighted: None,
             by_shard: None,
+            adapted: false,
         };
+        // One more round shows to which sides the posterior falls slowly, if there are rounds.
+        if self.rounds_left() > KEPT_BACK {
+            let thetas = Arc::new(probes(&weigh.proposal, mode.theta.len()));
+            self.stage = Stage::Probe(Box::new(weigh));
+            return self.weigh(thetas);
+        }
+        self.first_draws(weigh)
+    }
+
+    /// Shapes the proposal by the densities at the probes.
+    fn probed(&mut self, mut weigh: Weigh, answers: Vec<Answer>) -> Next {
+        let count = probes(&weigh.proposal, weigh.centre.len()).rows();
+        let scales = sides(&sum_of_weights(answers, count));
+        weigh.proposal = weigh.proposal.with_sides(scales);
+        self.first_draws(weigh)
+    }
+
+    fn first_draws(&mut self, mut weigh: Weigh) -> Next {
         let first = self.setting.options.draws.min(PILOT);
         let question = self.ask_weights(&mut weigh, first);
         self.stage = Stage::Weigh(Box::new(weigh));
         question
     }
 
-    fn ask_weights(&mut self, weigh: &mut Weigh, count: usize) -> Next {
+    fn weigh(&mut self, thetas: Arc<Matrix>) -> Next {
         self.weigh_rounds += 1;
+        let (model, share) = (self.setting.model.clone(), self.setting.share);
+        Next::Ask(Question::Weigh { model, share, thetas })
+    }
+
+    fn ask_weights(&mut self, weigh: &mut Weigh, count: usize) -> Next {
         let draws = match &mut weigh.sobol {
             Some(sobol) => weigh.proposal.draw_evenly(count, sobol, &mut weigh.rng),
             None => weigh.proposal.draw(count, &mut weigh.rng),
         };
         let thetas = Arc::new(draws.thetas.clone());
         weigh.pending = Some(draws);
-        let (model, share) = (self.setting.model.clone(), self.setting.share);
-        Next::Ask(Question::Weigh { model, share, thetas })
+        self.weigh(thetas)
     }
 
     /// Takes the shards' log densities; draws more, adapts the proposal, or finishes.
@@ -202,7 +228,7 @@ impl Exact {
         let (target, most) = (options.se_target, options.draws);
         let se = seen.log_z.se.unwrap_or(0.0);
         // A posterior that is skewed is not where its mode is: better draws are worth more than more.
-        let misplaced = self.weigh_rounds == 1 && se > target && seen.ess < 0.75 * count as f64;
+        let misplaced = !weigh.adapted && se > target && seen.ess < 0.75 * count as f64;
         let more = if self.rounds_left() == 0 {
             None
         } else if misplaced || !seen.is_reliable() {
@@ -211,6 +237,7 @@ impl Exact {
             (weigh.centre, weigh.covariance) = (seen.mean.clone(), seen.covariance.clone());
             weigh.weighted = None;
             weigh.by_shard = None;
+            weigh.adapted = true;
             weigh.sobol = weigh.sobol.as_ref().map(|_| Sobol::new(&mut weigh.rng));
             Some((2 * count).min(most))
         } else if se > target && count < most {
@@ -286,6 +313,7 @@ impl Combination for Exact {
                 Ok(self.begin_climb())
             }
             (Stage::Climb(newton), Some(answers)) => self.climbed(*newton, answers),
+            (Stage::Probe(weigh), Some(answers)) => Ok(self.probed(*weigh, answers)),
             (Stage::Weigh(weigh), Some(answers)) => self.weighed(weigh, answers),
             (Stage::Again(again), answers) => self.again(*again, answers),
             // The shards' own evidences are only computed where they were asked for.

@@ -251,6 +251,45 @@ pub fn weigh(
     Weighted::new(draws, &log_target)
 }
 
+/// How far out a density is looked at to see how it falls, in standard deviations of the curvature at
+/// its mode.
+const PROBES: [f64; 3] = [1.0, 2.0, 4.0];
+
+/// The largest and the least scale that a side may get.
+const SIDES: (f64, f64) = (0.2, 5.0);
+
+/// Points from which [`sides`] learns how a density falls from its mode: the centre of a proposal,
+/// then along every coordinate below and above.
+pub fn probes(proposal: &Proposal, d: usize) -> Matrix {
+    let mut points = vec![proposal.at(&vec![0.0; d])];
+    for i in 0..d {
+        for sign in [-1.0, 1.0] {
+            for distance in PROBES {
+                let mut x = vec![0.0; d];
+                x[i] = sign * distance;
+                points.push(proposal.at(&x));
+            }
+        }
+    }
+    Matrix::from_rows(points.len(), d, points.concat())
+}
+
+/// The scales of a two-sided proposal (Geweke 1989): along each coordinate the widest normal density
+/// that the log density, which falls by `drop` over a distance x, asks for: x/√(2·drop).
+pub fn sides(log_density: &[f64]) -> Vec<(f64, f64)> {
+    let top = log_density[0];
+    let scale = |values: &[f64]| {
+        let widest = values.iter().zip(PROBES).map(|(value, x)| {
+            let drop = top - value;
+            // A density that does not fall is wide; where there is none the side is narrow.
+            if drop > 0.0 { x / (2.0 * drop).sqrt() } else { f64::INFINITY }
+        });
+        widest.fold(0.0, f64::max).clamp(SIDES.0, SIDES.1)
+    };
+    let sides = log_density[1..].chunks_exact(2 * PROBES.len());
+    sides.map(|both| (scale(&both[..PROBES.len()]), scale(&both[PROBES.len()..]))).collect()
+}
+
 /// Two-stage importance sampling around a mode: a t first, then the defensive mixture at the
 /// weighted moments of the first stage.
 pub fn two_stage(
