@@ -16,12 +16,12 @@ use crate::model::{Family, Model, Parameter};
 use crate::question::{Answer, Question, Share, Survey};
 use crate::shard::Shard;
 use crate::study::{
-    Combine, Local, Missing, ModelSpec, ParameterName, Role, ShareRule, SplitBy, Study,
-    resolve_priors, unmatched_study_priors,
+    Missing, ModelSpec, ParameterName, Role, ShareRule, SplitBy, Study, resolve_priors,
+    unmatched_study_priors,
 };
 use crate::{Error, Level, Place, Result, Warning};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A study with its data at hand, checked, and ready to run.

@@ -5,7 +5,7 @@ use crate::combine::{Evidence, PosteriorDraws, Setting, consensus_draws};
 use crate::data::draws::read_draws;
 use crate::model::Model;
 use crate::shard::draws_file;
-use crate::study::Combine;
+use crate::study::{Combine, Local};
 use crate::{Error, Result};
 use std::path::Path;
 use std::sync::Arc;
