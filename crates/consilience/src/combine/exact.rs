@@ -264,7 +264,7 @@ impl Exact {
         }
     }
 
-    /// Draws for the shards whose absence the draws at hand say little about.
+    /// Draws for the shards whose absence the draws at hand say too little about.
     fn again(&mut self, again: Again, answers: Option<Vec<Answer>>) -> Result<Next> {
         let (next, again) = again.next(&self.setting, answers)?;
         if let Some(again) = again {

@@ -20,6 +20,11 @@ use crate::{Error, Level, Result, Warning};
 use libm::exp;
 use std::sync::Arc;
 
+/// Beyond this tail shape weights have no variance that an error bar could be made of, and beyond this
+/// error, in nats, it is worth a second attempt.
+const TAIL: f64 = 0.5;
+const ERROR: f64 = 0.05;
+
 /// Draws of the second attempt, per shard.
 const AGAIN_DRAWS: usize = 2_000;
 
@@ -42,6 +47,12 @@ pub struct LeftOut {
 }
 
 impl LeftOut {
+    /// Whether it can be told better by draws of its own.
+    fn is_poor(&self) -> bool {
+        let error = self.predictive.se.unwrap_or(0.0);
+        !self.reliable || self.k_hat.is_some_and(|k| k > TAIL) || error > ERROR
+    }
+
     /// From the evidences of all shards and of all but one, each computed on its own.
     pub(super) fn apart(all: &Evidence, rest: &Evidence) -> LeftOut {
         let draws = rest.diagnostics.as_ref().map(|d| &d.draws);
@@ -126,7 +137,7 @@ fn without(
     Ok(LeftOut { log_z, predictive, ess: Some(seen.ess), k_hat: seen.k_hat, reliable })
 }
 
-/// A second attempt at the shards whose absence moves the posterior out of reach of its draws: one
+/// A second attempt at the shards whose absence moves the posterior away from its draws: one
 /// round to learn where the posterior without each of them is, one to weigh draws from there.
 pub(super) struct Again {
     evidence: Box<Evidence>,
@@ -140,10 +151,10 @@ impl Again {
     /// Rounds that it takes.
     pub(super) const ROUNDS: usize = 2;
 
-    /// For evidence in which some shards' absence is not well known, or none.
+    /// For evidence in which some shards' absence is poorly known, or none.
     pub(super) fn new(evidence: Box<Evidence>) -> Again {
         let left_out = evidence.left_out.iter().flatten().enumerate();
-        let shards = left_out.filter(|(_, left)| !left.reliable).map(|(s, _)| s).collect();
+        let shards = left_out.filter(|(_, left)| left.is_poor()).map(|(s, _)| s).collect();
         Again { evidence, shards, draws: None }
     }
 
@@ -238,8 +249,8 @@ impl Again {
             first += count;
             let Ok(weighted) = Weighted::new(draws, &log_target) else { continue };
             let seen = weighted.summarise();
-            // Where this went wrong too, the better of two bad answers is kept.
-            if seen.is_reliable() || left_out[s].ess.is_none_or(|ess| seen.ess > ess) {
+            let first = (left_out[s].reliable, left_out[s].ess.unwrap_or(0.0));
+            if (seen.is_reliable(), seen.ess) > first {
                 left_out[s] = LeftOut {
                     log_z: seen.log_z,
                     predictive: all - seen.log_z,
