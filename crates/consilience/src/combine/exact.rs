@@ -1,8 +1,9 @@
 //! Exact up to Monte Carlo error, in a few rounds.
 //!
 //! Newton rounds find the mode of the full posterior: every shard sends log f_s, its gradient and
-//! Hessian at the current point, and their sums are those of all the data. Then importance rounds:
-//! draws θ_k from a defensive mixture g around that mode go out, each shard returns log f_s(θ_k), and
+//! Hessian at the current point, and their sums are those of all the data. One round at points along the
+//! axes of the curvature tells to which sides the posterior falls slowly. Then importance rounds: draws
+//! θ_k from a defensive mixture g of that shape go out, each shard returns log f_s(θ_k), and
 //!
 //! ```text
 //! log p(y) ≈ log mean_k exp( Σ_s log f_s(θ_k) − log g(θ_k) ),
@@ -28,6 +29,9 @@ use std::sync::Arc;
 /// Half the squared Newton decrement at which the mode is near enough: the importance rounds take
 /// care of the rest.
 const TOLERANCE: f64 = 1e-6;
+
+/// The share of effective draws beyond which a proposal is left as it is.
+const WELL_PLACED: f64 = 0.75;
 
 /// Draws of the first importance round.
 const PILOT: usize = 1000;
@@ -228,7 +232,7 @@ impl Exact {
         let (target, most) = (options.se_target, options.draws);
         let se = seen.log_z.se.unwrap_or(0.0);
         // A posterior that is skewed is not where its mode is: better draws are worth more than more.
-        let misplaced = !weigh.adapted && se > target && seen.ess < 0.75 * count as f64;
+        let misplaced = !weigh.adapted && se > target && seen.ess < WELL_PLACED * count as f64;
         let more = if self.rounds_left() == 0 {
             None
         } else if misplaced || !seen.is_reliable() {

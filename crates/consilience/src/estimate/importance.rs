@@ -1,7 +1,8 @@
 //! Importance sampling: the evidence as a mean of weights, in two stages.
 //!
-//! The first stage draws around the mode with the curvature there; the second at the weighted
-//! moments that the first one found, which is where a skewed posterior really is.
+//! The first stage draws around the mode, with the curvature there and wider to the sides to which the
+//! density falls slowly. If its weights are bad, the second draws at the weighted moments that the first
+//! one found; otherwise it draws anew in the same place.
 
 use super::pareto::tail_shape;
 use super::{Estimate, Mode};
@@ -290,17 +291,24 @@ pub fn sides(log_density: &[f64]) -> Vec<(f64, f64)> {
     sides.map(|both| (scale(&both[..PROBES.len()]), scale(&both[PROBES.len()..]))).collect()
 }
 
-/// Two-stage importance sampling around a mode: a t first, then the defensive mixture at the
-/// weighted moments of the first stage.
+/// Two-stage importance sampling around a mode by defensive mixtures: a two-sided one at the mode; then,
+/// for the result, the same again or one at the weighted moments of the first stage.
 pub fn two_stage(
     target: &dyn Target,
     mode: &Mode,
     draws: usize,
     rng: &mut Stream,
 ) -> Result<Weighted> {
-    let wide = Proposal::from_precision(mode.theta.clone(), &mode.factor, 1.0, T_DF);
-    let first = weigh(target, &wide, draws.div_ceil(2), rng)?;
-    let proposal = adapted(&first.summarise(), &mode.theta, &mode.factor.inverse())?;
+    let around = Proposal::from_precision(mode.theta.clone(), &mode.factor, T_SHARE, T_DF);
+    let points = probes(&around, mode.theta.len());
+    let mut heights = vec![0.0; points.rows()];
+    target.log_densities(&points, &mut heights);
+    let shaped = around.with_sides(sides(&heights));
+    let first = weigh(target, &shaped, draws.div_ceil(2), rng)?.summarise();
+    if first.is_reliable() {
+        return weigh(target, &shaped, draws, rng);
+    }
+    let proposal = adapted(&first, &mode.theta, &mode.factor.inverse())?;
     weigh(target, &proposal, draws, rng)
 }
 
