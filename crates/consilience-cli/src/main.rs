@@ -69,6 +69,16 @@ fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
         plan.keep_draws(folder)?;
         files::make_folder(folder)?;
     }
+    if let Some(folder) = &arguments.posterior {
+        plan.keep_posterior()?;
+        files::make_folder(folder)?;
+    }
+    if !arguments.prior_scale.is_empty() {
+        plan.scale_priors(&arguments.prior_scale)?;
+    }
+    if arguments.leave_one_out {
+        plan.leave_one_out()?;
+    }
     let mut comparison = plan.run(&bar)?;
     bar.clear();
     comparison.seconds = Some(start.elapsed().as_secs_f64());
@@ -77,7 +87,16 @@ fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     if let Some(folder) = &arguments.out {
         files::write_atomically(&folder.join("result.json"), &json)?;
     }
-    print(&if arguments.json { json } else { text::of(&comparison) })?;
+    let written = match &arguments.posterior {
+        Some(folder) => comparison.write_posterior(folder)?,
+        None => Vec::new(),
+    };
+    let tables = text::Tables {
+        bayes_factors: arguments.bayes_factors,
+        parameters: arguments.parameters,
+        written: &written,
+    };
+    print(&if arguments.json { json } else { text::of(&comparison, &tables) })?;
     let reliable = comparison.is_reliable();
     Ok(if reliable { ExitCode::SUCCESS } else { ExitCode::from(UNRELIABLE) })
 }

@@ -1,24 +1,58 @@
 //! A comparison as a table with what should be known about it below.
 
+mod tables;
+
 use consilience::compare::{Comparison, ModelResult};
 use consilience::estimate::Estimate;
 use consilience::{Level, Warning};
 use std::fmt::Write;
+use std::path::PathBuf;
+
+/// What is to be shown beside the comparison itself, its sweep of priors and its shards left out.
+#[derive(Default)]
+pub struct Tables<'a> {
+    /// All pairs of models.
+    pub bayes_factors: bool,
+    /// The models' parameters and their averages.
+    pub parameters: bool,
+    /// Files of posterior draws.
+    pub written: &'a [PathBuf],
+}
 
 /// The whole report.
-pub fn of(comparison: &Comparison) -> String {
+pub fn of(comparison: &Comparison, tables: &Tables) -> String {
     let mut out = String::new();
     let partition = &comparison.partition;
+    let rows = partition.rows as f64;
+    let observations: f64 = comparison.models[0].shards.iter().map(|s| s.rows).sum();
+    let weighted = match observations == rows {
+        true => String::new(),
+        false => format!(" ({} observations)", grouped(observations)),
+    };
     let _ = writeln!(
         out,
-        "{} rows in {} (by {}, partition {})\n",
-        grouped(partition.rows as f64),
+        "{} rows{weighted} in {} (by {}, partition {})\n",
+        grouped(rows),
         counted(partition.shards, "shard"),
         partition.by,
         partition.hash
     );
     out += &models(comparison);
+    out += &winner(comparison);
     out += &crate::decomposition::of(comparison);
+    if tables.bayes_factors {
+        out += &tables::bayes_factors(comparison);
+    }
+    if tables.parameters {
+        out += &tables::parameters(comparison);
+        out += &tables::averages(comparison);
+    }
+    out += &tables::prior_sensitivity(comparison);
+    out += &tables::leave_one_out(comparison);
+    if !tables.written.is_empty() {
+        let files: Vec<String> = tables.written.iter().map(|f| f.display().to_string()).collect();
+        let _ = write!(out, "\nPosterior draws: {}\n", files.join(", "));
+    }
     let _ = write!(
         out,
         "\n{}, {} to each shard and {} back",
@@ -35,20 +69,54 @@ pub fn of(comparison: &Comparison) -> String {
 }
 
 fn models(comparison: &Comparison) -> String {
-    let head = ["model", "log evidence", "log Bayes factor", "probability", "rows", "parameters"];
+    let head = [
+        "model",
+        "log evidence",
+        "log Bayes factor",
+        "against it",
+        "probability",
+        "95% interval",
+        "parameters",
+    ];
     let mut rows = vec![head.map(String::from)];
     for model in &comparison.models {
-        let observations: f64 = model.shards.iter().map(|s| s.rows).sum();
         rows.push([
             model.name.clone(),
             estimate(model.log_evidence),
-            bayes_factor(model),
+            bayes_factor(model.log_bayes_factor),
+            model.strength.map_or(String::new(), |s| s.short().into()),
             probability(model.probability),
-            grouped(observations),
-            model.parameters.iter().filter(|p| p.sd > 0.0).count().to_string(),
+            model.probability_interval.map_or("unknown".into(), interval),
+            free(model).to_string(),
         ]);
     }
     table(&rows)
+}
+
+fn free(model: &ModelResult) -> usize {
+    model.parameters.iter().filter(|p| p.sd > 0.0).count()
+}
+
+/// A probability's interval; nothing where its ends look the same.
+fn interval(ends: [f64; 2]) -> String {
+    let [low, high] = ends.map(probability);
+    if low == high { String::new() } else { format!("{low} to {high}") }
+}
+
+/// Which model is the best, and how sure that is.
+fn winner(comparison: &Comparison) -> String {
+    if comparison.models.len() < 2 {
+        return String::new();
+    }
+    let name = &comparison.best.name;
+    let sure = match comparison.best.certainty {
+        None => "Without error bars it cannot be told how sure that is.".into(),
+        Some(p) if p > 0.9999 => "The Monte Carlo errors are too small to change that.".into(),
+        Some(p) => {
+            format!("Given the Monte Carlo errors, it truly comes first with probability {p:.4}.")
+        }
+    };
+    format!("\nMost probable: {name}. {sure}\n")
 }
 
 /// Columns of text: the first to the left, the others to the right.
@@ -80,6 +148,8 @@ pub fn table<R: AsRef<[String]>>(rows: &[R]) -> String {
 pub fn estimate(estimate: Estimate) -> String {
     match estimate.se {
         None => format!("{:.3} (no error bar)", estimate.value),
+        // Quadrature and closed forms err only by rounding.
+        Some(se) if se > 0.0 && se < 1e-6 => format!("{:.6} ± {se:.0e}", estimate.value),
         Some(se) => {
             // What is known to more digits than anybody reads shows how many those are.
             if se > 0.0 && se < 5e-7 {
@@ -92,8 +162,8 @@ pub fn estimate(estimate: Estimate) -> String {
     }
 }
 
-fn bayes_factor(model: &ModelResult) -> String {
-    let factor = model.log_bayes_factor;
+/// A log Bayes factor against the best model.
+fn bayes_factor(factor: Estimate) -> String {
     if factor == Estimate::ZERO { "0 (best)".into() } else { estimate(factor) }
 }
 

@@ -17,7 +17,8 @@ use std::sync::{Arc, Mutex};
 pub struct Shard {
     index: usize,
     table: Table,
-    /// Likelihoods built so far, by the model's content: one study asks about a model many times.
+    /// Likelihoods built so far, by what they depend on: one study asks about a model many times,
+    /// and maybe under several priors.
     likelihoods: Mutex<HashMap<u64, Arc<Likelihood>>>,
     /// Where the draws of chains are kept, if they are.
     draws: Option<PathBuf>,
@@ -88,7 +89,7 @@ impl Shard {
 
     /// The likelihood of a model on these rows, built at its first use.
     fn likelihood(&self, model: &Model) -> Result<Arc<Likelihood>> {
-        let key = model.content_hash();
+        let key = model.likelihood_hash();
         let mut built = self.likelihoods.lock().expect("no thread panics while it holds the lock");
         if let Some(likelihood) = built.get(&key) {
             return Ok(likelihood.clone());
@@ -153,7 +154,12 @@ impl Shard {
 
 /// `a-slope-per-carrier-shard-7.parquet`; where a model's name is not fit for a file's, a number that
 /// belongs to it keeps two such names apart.
-fn draws_file(model: &str, shard: usize) -> String {
+pub(crate) fn draws_file(model: &str, shard: usize) -> String {
+    format!("{}-shard-{shard}.parquet", file_stem(model))
+}
+
+/// A model's name as the beginning of a file's.
+pub(crate) fn file_stem(model: &str) -> String {
     let fit = |c: char| if c.is_alphanumeric() { c } else { '-' };
     let slug: String = model.chars().take(60).map(fit).collect();
     let mark = if slug == model.replace(' ', "-") {
@@ -161,7 +167,7 @@ fn draws_file(model: &str, shard: usize) -> String {
     } else {
         format!("-{:08x}", fingerprint(model) as u32)
     };
-    format!("{slug}{mark}-shard-{shard}.parquet")
+    format!("{slug}{mark}")
 }
 
 fn fits(model: &Model, columns: usize) -> Result<()> {

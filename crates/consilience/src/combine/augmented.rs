@@ -87,6 +87,8 @@ impl Augmented {
             log_alpha: log_alpha(&self.setting.model, &self.setting.shares()),
             covariance: normals.all.factor.inverse(),
             mean: normals.all.mean,
+            draws: None,
+            left_out: None,
             diagnostics: Some(CombineDiagnostics {
                 method: "augmentation",
                 newton_rounds: 0,

@@ -12,7 +12,8 @@
 
 use super::normal::Normals;
 use super::{
-    Combination, CombineDiagnostics, Next, Setting, homogeneity, sum_of_weights, summaries,
+    Combination, CombineDiagnostics, Next, PosteriorDraws, Setting, homogeneity, sum_of_weights,
+    summaries,
 };
 use crate::Result;
 use crate::estimate::Weighted;
@@ -65,7 +66,8 @@ impl CmcIs {
     fn weighed(&self, pending: Pending, answers: Vec<Answer>) -> Result<Next> {
         let Pending { summaries, normals, draws } = pending;
         let count = draws.log_density.len();
-        let seen = Weighted::new(draws, &sum_of_weights(answers, count))?.summarise();
+        let weighted = Weighted::new(draws, &sum_of_weights(answers, count))?;
+        let seen = weighted.summarise();
         let agreement = self.setting.compare_shards(&normals.scores(), &normals.all.factor);
         let mut warnings =
             seen.warnings("use combine = \"exact\", fewer shards, or more `proposals`");
@@ -73,6 +75,7 @@ impl CmcIs {
         let diagnostics = CombineDiagnostics::importance(0, 1, &seen, count);
         let mut evidence = self.setting.by_importance(seen, diagnostics, warnings);
         evidence.agreement = agreement;
+        evidence.draws = Some(PosteriorDraws::Weighted(weighted));
         Ok(Next::Done(Box::new(evidence.beside(summaries))))
     }
 }

@@ -11,9 +11,10 @@
 //!
 //! which is unbiased for p(y) whatever the shape of the posterior and however the data are split.
 
+use super::leave_one_out::Again;
 use super::{
-    Agreement, Combination, CombineDiagnostics, Evidence, Next, Setting, homogeneity,
-    sum_of_weights, summaries,
+    Agreement, Combination, CombineDiagnostics, Evidence, Next, PosteriorDraws, Setting,
+    homogeneity, leave_one_out, sum_of_weights, summaries,
 };
 use crate::estimate::importance::{T_DF, T_SHARE, adapted, probes, sides};
 use crate::estimate::{Importance, Mode, Newton, Step, Weighted};
@@ -55,6 +56,7 @@ enum Stage {
     Climb(Box<Newton>),
     Probe(Box<Weigh>),
     Weigh(Box<Weigh>),
+    Again(Box<Again>),
 }
 
 struct Weigh {
@@ -68,6 +70,8 @@ struct Weigh {
     /// What was sent out and is being weighed.
     pending: Option<Draws>,
     weighted: Option<Weighted>,
+    /// log f_s of each of these draws, shard by shard, if it will be needed.
+    by_shard: Option<Vec<Vec<f64>>>,
     /// Whether the proposal was moved to where weights said.
     adapted: bool,
 }
@@ -167,6 +171,7 @@ impl Exact {
             rng,
             pending: None,
             weighted: None,
+            by_shard: None,
             adapted: false,
         };
         // One more round shows to which sides the posterior falls slowly, if there are rounds.
@@ -212,6 +217,9 @@ impl Exact {
     /// Takes the shards' log densities; draws more, adapts the proposal, or finishes.
     fn weighed(&mut self, mut weigh: Box<Weigh>, answers: Vec<Answer>) -> Result<Next> {
         let draws = weigh.pending.take().expect("answers come after a question");
+        if self.setting.extras.leave_one_out {
+            leave_one_out::keep(&mut weigh.by_shard, &answers);
+        }
         let log_target = sum_of_weights(answers, draws.log_density.len());
         let new = Weighted::new(draws, &log_target)?;
         match &mut weigh.weighted {
@@ -232,6 +240,7 @@ impl Exact {
             weigh.proposal = adapted(&seen, &weigh.centre, &weigh.covariance)?;
             (weigh.centre, weigh.covariance) = (seen.mean.clone(), seen.covariance.clone());
             weigh.weighted = None;
+            weigh.by_shard = None;
             weigh.adapted = true;
             weigh.sobol = weigh.sobol.as_ref().map(|_| Sobol::new(&mut weigh.rng));
             Some((2 * count).min(most))
@@ -249,11 +258,28 @@ impl Exact {
                 self.stage = Stage::Weigh(weigh);
                 Ok(question)
             }
-            None => Ok(Next::Done(Box::new(self.finish(seen, count)))),
+            None => {
+                let evidence = Box::new(self.finish(seen, *weigh)?);
+                if evidence.left_out.is_some() && self.rounds_left() >= Again::ROUNDS {
+                    return self.again(Again::new(evidence), None);
+                }
+                Ok(Next::Done(leave_one_out::warned(evidence)))
+            }
         }
     }
 
-    fn finish(&mut self, seen: Importance, count: usize) -> Evidence {
+    /// Draws for the shards whose absence the draws at hand say too little about.
+    fn again(&mut self, again: Again, answers: Option<Vec<Answer>>) -> Result<Next> {
+        let (next, again) = again.next(&self.setting, answers)?;
+        if let Some(again) = again {
+            self.stage = Stage::Again(Box::new(again));
+        }
+        Ok(next)
+    }
+
+    fn finish(&mut self, seen: Importance, weigh: Weigh) -> Result<Evidence> {
+        let weighted = weigh.weighted.expect("there are draws at the end");
+        let count = weighted.len();
         let advice =
             "allow more `draws` and `rounds` under [evidence], or use a prior with lighter tails";
         let options = &self.setting.options;
@@ -271,10 +297,15 @@ impl Exact {
             CombineDiagnostics::importance(self.newton_rounds, self.weigh_rounds, &seen, count);
         let mut evidence = self.setting.by_importance(seen, diagnostics, warnings);
         evidence.agreement = std::mem::take(&mut self.agreement);
-        match self.summaries.take() {
+        if let Some(by_shard) = &weigh.by_shard {
+            let left_out = leave_one_out::left_out(&self.setting, &weighted, by_shard)?;
+            evidence.left_out = Some(left_out);
+        }
+        evidence.draws = Some(PosteriorDraws::Weighted(weighted));
+        Ok(match self.summaries.take() {
             Some(summaries) => evidence.beside(summaries),
             None => evidence,
-        }
+        })
     }
 }
 
@@ -288,6 +319,7 @@ impl Combination for Exact {
             (Stage::Climb(newton), Some(answers)) => self.climbed(*newton, answers),
             (Stage::Probe(weigh), Some(answers)) => Ok(self.probed(*weigh, answers)),
             (Stage::Weigh(weigh), Some(answers)) => self.weighed(weigh, answers),
+            (Stage::Again(again), answers) => self.again(*again, answers),
             // The shards' own evidences are only computed where they were asked for.
             _ if matches!(self.setting.options.local, Local::Auto | Local::None) => {
                 Ok(self.begin_climb())

@@ -8,13 +8,18 @@ mod baselines;
 mod cmc;
 mod exact;
 mod homogeneity;
+mod leave_one_out;
 mod normal;
+mod posterior;
 mod statistics;
 
 pub use baselines::Baseline;
 pub(crate) use baselines::baselines;
 pub use homogeneity::Agreement;
+pub use leave_one_out::LeftOut;
 pub use normal::{Consensus, consensus};
+pub use posterior::PosteriorDraws;
+pub(crate) use posterior::consensus_draws;
 
 use crate::engine::Session;
 use crate::estimate::{Estimate, Importance};
@@ -39,6 +44,17 @@ pub struct Setting {
     pub options: EvidenceOptions,
     /// What is known to be worth saying before anything has run.
     pub warnings: Vec<Warning>,
+    /// What is wanted beside the evidence.
+    pub extras: Extras,
+}
+
+/// What a run is to deliver beside the evidences, since it costs memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Extras {
+    /// Draws of the posterior.
+    pub posterior: bool,
+    /// The evidences without each shard.
+    pub leave_one_out: bool,
 }
 
 impl Setting {
@@ -99,6 +115,8 @@ impl Setting {
             log_alpha: log_alpha(&self.model, &self.shares()),
             mean: seen.mean,
             covariance: seen.covariance,
+            draws: None,
+            left_out: None,
             diagnostics: Some(diagnostics),
             summaries: None,
             agreement: Vec::new(),
@@ -125,6 +143,10 @@ pub struct Evidence {
     pub mean: Vec<f64>,
     /// Posterior covariance of the free parameters.
     pub covariance: Matrix,
+    /// Draws of the posterior of the free parameters, where the combination has any.
+    pub draws: Option<PosteriorDraws>,
+    /// The evidence without each shard, where that was asked for.
+    pub left_out: Option<Vec<LeftOut>>,
     /// How the combination itself went.
     pub diagnostics: Option<CombineDiagnostics>,
     /// What each shard computed on its own, if it did.

@@ -24,9 +24,9 @@ pub(super) struct Normal {
 
 /// A normal density as a factor of the product: mean, precision, log|precision|.
 #[derive(Debug, Clone)]
-struct Factor {
+pub(super) struct Factor {
     mean: Vec<f64>,
-    precision: Matrix,
+    pub(super) precision: Matrix,
     log_det: f64,
 }
 
@@ -114,7 +114,7 @@ impl Combination for Normal {
 
 /// The subposteriors as normals, and their product.
 pub(super) struct Normals {
-    factors: Vec<Factor>,
+    pub(super) factors: Vec<Factor>,
     pub(super) all: Consensus,
     /// How much the finite number of draws behind the moments moves the overlap.
     bias: f64,
@@ -178,6 +178,8 @@ fn evidence(setting: &Setting, summaries: Vec<Summary>) -> Result<Evidence> {
         log_alpha: log_alpha(&setting.model, &setting.shares()),
         covariance: all.factor.inverse(),
         mean: all.mean.clone(),
+        draws: None,
+        left_out: None,
         diagnostics: None,
         summaries: Some(summaries),
         agreement,

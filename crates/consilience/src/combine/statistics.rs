@@ -7,8 +7,8 @@
 
 use super::exact::Exact;
 use super::{
-    Agreement, Combination, CombineDiagnostics, Evidence, Next, Setting, homogeneity, log_alpha,
-    summaries,
+    Agreement, Combination, CombineDiagnostics, Evidence, LeftOut, Next, Setting, homogeneity,
+    leave_one_out, log_alpha, summaries,
 };
 use crate::Result;
 use crate::data::{Places, union};
@@ -31,6 +31,8 @@ const OWN_ROUNDS: usize = 100;
 pub(super) struct Statistics {
     shards: Vec<Part>,
     all: Part,
+    /// All shards but one, for each of them, if that is wanted.
+    without: Option<Vec<Part>>,
     places: Vec<Places>,
 }
 
@@ -66,14 +68,37 @@ pub(super) fn gather(session: &Session, settings: &[Setting]) -> Result<Option<A
             _ => unreachable!("the session checks kinds"),
         })
         .collect();
-    let all = Part {
-        observations: shards.iter().map(|s| s.observations).sum(),
-        factor: Triangle::of_rows(shards.iter().map(|s| &s.factor), size).into_root(),
-    };
-    Ok(Some(Arc::new(Statistics { shards, all, places })))
+    let all = Part::together(shards.iter(), size);
+    let wanted = settings.iter().any(|s| s.extras.leave_one_out);
+    let without = wanted.then(|| without_each(&shards, size));
+    Ok(Some(Arc::new(Statistics { shards, all, without, places })))
+}
+
+/// All parts but one, for each of them: from those before it and those after it.
+fn without_each(parts: &[Part], size: usize) -> Vec<Part> {
+    let nobody = || Part::together([].into_iter(), size);
+    let mut after = vec![nobody()];
+    for part in parts.iter().skip(1).rev() {
+        let last = after.last().expect("it begins with nobody");
+        after.push(Part::together([part, last].into_iter(), size));
+    }
+    let mut before = nobody();
+    let mut without = Vec::new();
+    for (part, after) in parts.iter().zip(after.iter().rev()) {
+        without.push(Part::together([&before, after].into_iter(), size));
+        before = Part::together([&before, part].into_iter(), size);
+    }
+    without
 }
 
 impl Part {
+    fn together<'a>(parts: impl Iterator<Item = &'a Part> + Clone, size: usize) -> Part {
+        Part {
+            observations: parts.clone().map(|s| s.observations).sum(),
+            factor: Triangle::of_rows(parts.map(|s| &s.factor), size).into_root(),
+        }
+    }
+
     /// The likelihood of a model whose columns have these places.
     fn gaussian(&self, model: &Model, places: &Places) -> Gaussian {
         let outcome = self.factor.cols() - 1;
@@ -124,16 +149,28 @@ impl Pooled {
     fn evidence(&self, summaries: Option<Vec<Summary>>) -> Result<Evidence> {
         let (model, places) = (&self.setting.model, &self.statistics.places[self.number]);
         let all = self.statistics.all.target(model, places, 1.0);
-        let mut evidence = match self.integrated(&all) {
-            Some(evidence) => evidence,
-            None => self.sampled(&all)?,
-        };
+        let mut evidence = self.of(&all)?;
+        if self.setting.extras.posterior && evidence.draws.is_none() {
+            evidence.draws = self.sampled(&all)?.draws;
+        }
+        if let Some(without) = &self.statistics.without {
+            let left_out = without.iter().enumerate().map(|(s, part)| {
+                let rest = self.of(&part.target(model, places, 1.0));
+                rest.map_err(|e| e.for_shard(s)).map(|rest| LeftOut::apart(&evidence, &rest))
+            });
+            evidence.left_out = Some(left_out.collect::<Result<_>>()?);
+            evidence = *leave_one_out::warned(Box::new(evidence));
+        }
         evidence.agreement = self.agreement(&all);
         evidence.warnings.extend(homogeneity::warnings(&evidence.agreement, &self.setting.names()));
         if let Some(summaries) = summaries {
             evidence = evidence.beside(summaries);
         }
         Ok(evidence)
+    }
+
+    fn of(&self, target: &Subposterior) -> Result<Evidence> {
+        self.integrated(target).map_or_else(|| self.sampled(target), Ok)
     }
 
     /// The evidence by an integral over log σ, if the priors allow.
@@ -149,6 +186,8 @@ impl Pooled {
             log_alpha: log_alpha(&self.setting.model, &self.setting.shares()),
             mean: found.mean,
             covariance: found.covariance,
+            draws: None,
+            left_out: None,
             diagnostics: Some(CombineDiagnostics {
                 method,
                 newton_rounds: 0,
@@ -166,6 +205,7 @@ impl Pooled {
         let mut setting = self.setting.clone();
         setting.options.rounds = OWN_ROUNDS;
         setting.options.local = Local::None;
+        setting.extras.leave_one_out = false;
         let mut machine = Exact::new(setting);
         let mut answer = None;
         loop {

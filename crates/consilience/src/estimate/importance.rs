@@ -181,6 +181,14 @@ impl Weighted {
     }
 }
 
+/// The standard error of the mean of independent terms.
+pub(crate) fn error_of_mean(terms: &[f64]) -> f64 {
+    let n = terms.len() as f64;
+    let mean = terms.iter().sum::<f64>() / n;
+    let squares: f64 = terms.iter().map(|t| (t - mean) * (t - mean)).sum();
+    (squares / (n * (n - 1.0).max(1.0))).sqrt()
+}
+
 /// The standard error of the mean weight by the means of independent sets.
 fn spread_of_sets(weights: &[f64], sets: usize) -> f64 {
     let mut sums = vec![0.0; sets];

@@ -181,7 +181,7 @@ impl Rotated {
             }
             step *= 0.5;
         }
-        if !(error < 1e-6) {
+        if error.is_nan() || error >= 1e-6 {
             return None;
         }
         let (mean, covariance) = self.moments(&nodes);
@@ -253,7 +253,7 @@ fn rule(g: &dyn Fn(f64) -> f64, peak: f64, step: f64) -> Option<Vec<(f64, f64)>>
         for k in 1..MOST_NODES {
             let u = peak + sign * step * k as f64;
             let value = g(u);
-            if !(value > -NEGLIGIBLE) {
+            if value.is_nan() || value <= -NEGLIGIBLE {
                 return Some(nodes);
             }
             nodes.push((u, exp(value)));

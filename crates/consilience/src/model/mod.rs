@@ -47,9 +47,12 @@ impl Model {
         fingerprint(&self.name)
     }
 
-    /// A number that differs between models of different content.
-    pub fn content_hash(&self) -> u64 {
-        let bytes = postcard::to_stdvec(self).expect("a model can always be written");
+    /// A number that differs between models with different likelihoods: priors matter only in what
+    /// they hold fixed.
+    pub fn likelihood_hash(&self) -> u64 {
+        let fixed: Vec<Option<f64>> = self.parameters.iter().map(|p| p.prior.fixed()).collect();
+        let content = (self.family, &self.recipe, fixed);
+        let bytes = postcard::to_stdvec(&content).expect("a model can always be written");
         bytes.iter().fold(0, |hash: u64, &byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3).rotate_left(23)
         })
@@ -73,6 +76,19 @@ impl Model {
     /// The priors of the free parameters.
     pub fn free_priors(&self) -> Vec<Prior> {
         self.free().map(|p| p.prior).collect()
+    }
+
+    /// The same model with the priors of its coefficients this many times as wide. The intercept and
+    /// the family's own parameter keep theirs: all models share them, and what the data say about
+    /// a coefficient is measured against the coefficient's prior.
+    pub fn with_prior_scale(&self, factor: f64) -> Model {
+        let mut model = self.clone();
+        for (parameter, column) in model.parameters.iter_mut().zip(&self.recipe.columns) {
+            if !column.is_intercept() {
+                parameter.prior = parameter.prior.scaled(factor);
+            }
+        }
+        model
     }
 
     /// log ∫ p(θ)ʷ dθ; `None` where a prior's power has no finite integral.

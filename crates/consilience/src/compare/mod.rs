@@ -1,13 +1,39 @@
 //! From evidences to a comparison: Bayes factors, posterior probabilities, and all that is reported.
 
-use crate::combine::{Agreement, Baseline, CombineDiagnostics, Evidence, Setting};
+mod average;
+mod bayes_factor;
+mod leave_one_out;
+mod probability;
+mod sensitivity;
+
+pub use average::{Average, Averages};
+pub use bayes_factor::Strength;
+pub use leave_one_out::{ModelPull, ShardPull};
+pub use sensitivity::{ScaledModel, ScaledPriors};
+
+pub(crate) use sensitivity::sweep;
+
+use crate::combine::{Agreement, Baseline, CombineDiagnostics, Evidence, LeftOut, Setting};
+use crate::data::draws::write_draws;
 use crate::engine::Traffic;
 use crate::estimate::Estimate;
-use crate::math::log_sum_exp;
+use crate::math::special::normal_quantile;
+use crate::math::{Matrix, stream};
 use crate::model::{Family, Model};
 use crate::question::{Diagnostics, Summary};
-use crate::{Level, Warning};
+use crate::sample::{Chain, Sample};
+use crate::shard::file_stem;
+use crate::{Level, Result, Warning};
+use probability::largest;
 use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// With a smaller probability than this of truly being the best, the winner is called into question:
+/// two standard errors, if there is one competitor.
+const SURE: f64 = 0.975;
+
+/// Which quantiles of a parameter are reported.
+const QUANTILES: [f64; 3] = [0.025, 0.5, 0.975];
 
 /// The version of the JSON document that a [`Comparison`] becomes.
 pub const VERSION: u32 = 1;
@@ -19,6 +45,16 @@ pub struct Comparison {
     pub version: u32,
     /// In the study's order.
     pub models: Vec<ModelResult>,
+    /// Which model is the best, and how sure that is.
+    pub best: Best,
+    /// log p(y|row) − log p(y|column), both in the study's order; `None` for over 100 models.
+    pub bayes_factors: Option<Vec<Vec<Estimate>>>,
+    /// Coefficients averaged over models.
+    pub averages: Averages,
+    /// The comparison under wider and narrower priors, by ascending scale, if it was asked for.
+    pub prior_sensitivity: Option<Vec<ScaledPriors>>,
+    /// The comparison without each shard, if it was asked for.
+    pub leave_one_out: Option<Vec<ShardPull>>,
     /// Warnings about the study as a whole.
     pub warnings: Vec<Warning>,
     /// How the data were split.
@@ -31,6 +67,16 @@ pub struct Comparison {
     pub traffic: Traffic,
     /// How long it took; filled in by whoever has a clock.
     pub seconds: Option<f64>,
+}
+
+/// The model with the highest posterior probability.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Best {
+    /// Its name.
+    pub name: String,
+    /// The probability that it truly is the one, given the error bars of the log evidences; `None`
+    /// where one has no error bar.
+    pub certainty: Option<f64>,
 }
 
 /// One model's result.
@@ -46,8 +92,12 @@ pub struct ModelResult {
     pub log_evidence: Estimate,
     /// log p(y) minus the best model's: at most 0.
     pub log_bayes_factor: Estimate,
+    /// How strongly the data speak for the best model against this one; `None` for the best.
+    pub strength: Option<Strength>,
     /// Posterior model probability.
     pub probability: f64,
+    /// A 95% interval of it, given the error bars of all models; `None` where one has none.
+    pub probability_interval: Option<[f64; 2]>,
     /// Prior model probability.
     pub prior_probability: f64,
     /// The pieces of the decomposition.
@@ -60,6 +110,9 @@ pub struct ModelResult {
     pub warnings: Vec<Warning>,
     /// Shard by shard.
     pub shards: Vec<ShardResult>,
+    /// Draws of all parameters given all the data, fixed ones included, if they were asked for.
+    #[serde(skip)]
+    pub posterior: Option<Sample>,
 }
 
 /// log p(y) = shards + overlap = log_alpha + subevidences + overlap. What was not computed is `null`.
@@ -101,6 +154,12 @@ pub struct ParameterResult {
     pub mean: f64,
     /// Posterior standard deviation; 0 for a parameter that is held fixed.
     pub sd: f64,
+    /// The 2.5% quantile.
+    pub low: f64,
+    /// The median.
+    pub median: f64,
+    /// The 97.5% quantile.
+    pub high: f64,
     /// The prior, as the study writes it.
     pub prior: String,
 }
@@ -170,39 +229,47 @@ impl Comparison {
         mut warnings: Vec<Warning>,
         traffic: Traffic,
     ) -> Comparison {
-        let best = (0..evidences.len())
-            .max_by(|&a, &b| evidences[a].log_z.value.total_cmp(&evidences[b].log_z.value))
-            .expect("a study has at least one model");
-        let best_z = evidences[best].log_z;
-        let log_posterior: Vec<f64> = evidences
-            .iter()
-            .zip(prior_probabilities)
-            .map(|(e, p)| e.log_z.value - best_z.value + libm::log(*p))
-            .collect();
-        let total = log_sum_exp(&log_posterior);
+        let log_z: Vec<Estimate> = evidences.iter().map(|e| e.log_z).collect();
+        let values: Vec<f64> = log_z.iter().map(|z| z.value).collect();
+        let best = largest(values.iter().copied());
+        let probabilities = probability::posterior(&values, prior_probabilities);
+        let seed = settings[0].options.seed;
+        let streams: Vec<u64> = settings.iter().map(|s| s.model.stream()).collect();
+        let intervals = probability::intervals(&log_z, prior_probabilities, seed, &streams);
+        let left_out: Option<Vec<Vec<LeftOut>>> =
+            evidences.iter().map(|e| e.left_out.clone()).collect();
         let mut models = Vec::new();
         for (i, evidence) in evidences.into_iter().enumerate() {
-            let bayes_factor = if i == best { Estimate::ZERO } else { evidence.log_z - best_z };
-            if i != best {
-                warnings.extend(too_close(&settings[i].model, &settings[best].model, bayes_factor));
-            }
+            let bayes_factor = if i == best { Estimate::ZERO } else { log_z[i] - log_z[best] };
             models.push(ModelResult {
                 name: settings[i].model.name.clone(),
                 formula: formulas[i].clone(),
                 family: settings[i].model.family,
                 log_evidence: evidence.log_z,
                 log_bayes_factor: bayes_factor,
-                probability: libm::exp(log_posterior[i] - total),
+                strength: (i != best).then(|| Strength::of(bayes_factor.value)),
+                probability: probabilities[i],
+                probability_interval: intervals.as_ref().map(|all| all[i]),
                 prior_probability: prior_probabilities[i],
                 parts: Parts::of(&evidence),
                 parameters: parameters(&settings[i].model, &evidence),
                 shards: shards(&settings[i], &evidence),
+                posterior: posterior(&settings[i], evidence.draws),
                 combination: evidence.diagnostics,
                 warnings: [settings[i].warnings.clone(), evidence.warnings].concat(),
             });
         }
+        let winner = largest(probabilities.iter().copied());
+        let certainty = probability::certainty(&log_z, prior_probabilities);
+        warnings.extend(too_close(&models, winner, certainty));
+        let leave_one_out = left_out.map(|all| leave_one_out::pulls(&models, best, &all));
         Comparison {
             version: VERSION,
+            best: Best { name: models[winner].name.clone(), certainty },
+            bayes_factors: bayes_factor::matrix(&log_z),
+            averages: average::averages(&models),
+            prior_sensitivity: None,
+            leave_one_out,
             models,
             warnings,
             partition,
@@ -213,12 +280,29 @@ impl Comparison {
         }
     }
 
-    /// All warnings: the study's, then each model's with its name.
+    /// All warnings: the study's, then each model's with its name, then those of other priors.
     pub fn all_warnings(&self) -> impl Iterator<Item = (Option<&str>, &Warning)> {
         let own = self.warnings.iter().map(|w| (None, w));
-        own.chain(
-            self.models.iter().flat_map(|m| m.warnings.iter().map(|w| (Some(m.name.as_str()), w))),
-        )
+        let models =
+            self.models.iter().flat_map(|m| m.warnings.iter().map(|w| (Some(m.name.as_str()), w)));
+        let scaled = self.prior_sensitivity.iter().flatten().flat_map(|s| &s.models);
+        let scaled = scaled.flat_map(|m| m.warnings.iter().map(|w| (Some(m.name.as_str()), w)));
+        own.chain(models).chain(scaled)
+    }
+
+    /// Writes every model's posterior draws to `MODEL.parquet` in this folder, which must be there:
+    /// columns `chain`, `draw` and one per parameter. Returns the files; none where no draws were
+    /// asked for.
+    pub fn write_posterior(&self, folder: &Path) -> Result<Vec<PathBuf>> {
+        let mut written = Vec::new();
+        for model in &self.models {
+            let Some(sample) = &model.posterior else { continue };
+            let path = folder.join(file_stem(&model.name) + ".parquet");
+            let names: Vec<String> = model.parameters.iter().map(|p| p.name.clone()).collect();
+            write_draws(&path, &names, sample)?;
+            written.push(path);
+        }
+        Ok(written)
     }
 
     /// Whether nothing says that the result is not to be trusted.
@@ -259,36 +343,69 @@ impl Bounds {
     }
 }
 
-/// Cautions where the error bars leave open which of two models is ahead.
-fn too_close(model: &Model, best: &Model, bayes_factor: Estimate) -> Option<Warning> {
-    let se = bayes_factor.se?;
-    (bayes_factor.value.abs() < 2.0 * se).then(|| {
-        let message = format!(
-            "`{}` and `{}` are closer than their error: log Bayes factor {:.3} ± {se:.3}",
-            model.name, best.name, bayes_factor.value
-        );
-        let advice = "lower se_target and allow more draws, if it matters which one is ahead";
-        Warning::new(Level::Caution, "too-close", message, advice).value(bayes_factor.value)
-    })
+/// Cautions where the error bars leave open which model is the best.
+fn too_close(models: &[ModelResult], winner: usize, certainty: Option<f64>) -> Option<Warning> {
+    let certainty = certainty.filter(|c| *c < SURE)?;
+    let score = |m: &ModelResult| m.log_evidence.value + libm::log(m.prior_probability);
+    let others = models.iter().enumerate().filter(|(i, _)| *i != winner);
+    let (_, second) = others.max_by(|a, b| score(a.1).total_cmp(&score(b.1)))?;
+    let first = &models[winner];
+    let gap = first.log_evidence - second.log_evidence;
+    let message = format!(
+        "whether `{}` is the best model is not settled: given the error bars it is with probability {certainty:.2} (log Bayes factor against `{}`: {:.3} ± {:.3})",
+        first.name,
+        second.name,
+        gap.value,
+        gap.se.unwrap_or_default()
+    );
+    let advice = "lower se_target and allow more draws, if it matters which one is ahead";
+    Some(Warning::new(Level::Caution, "too-close", message, advice).value(certainty))
+}
+
+/// Where a parameter of the model stands among the free ones, or the value it is held at.
+fn places(model: &Model) -> Vec<std::result::Result<usize, f64>> {
+    let mut free = 0..;
+    let place = |fixed: Option<f64>| match fixed {
+        Some(value) => Err(value),
+        None => Ok(free.next().expect("the naturals do not end")),
+    };
+    model.parameters.iter().map(|p| p.prior.fixed()).map(place).collect()
 }
 
 fn parameters(model: &Model, evidence: &Evidence) -> Vec<ParameterResult> {
-    let mut free = 0..;
-    model
-        .parameters
-        .iter()
-        .map(|parameter| {
-            let (mean, sd) = match parameter.prior.fixed() {
-                Some(value) => (value, 0.0),
-                None => {
-                    let j = free.next().expect("the naturals do not end");
-                    (evidence.mean[j], evidence.covariance[(j, j)].sqrt())
-                }
-            };
-            let (name, prior) = (parameter.name.clone(), parameter.prior.to_string());
-            ParameterResult { name, mean, sd, prior }
-        })
-        .collect()
+    let quantiles = evidence.draws.as_ref().map(|draws| draws.quantiles(&QUANTILES));
+    let each = model.parameters.iter().zip(places(model));
+    each.map(|(parameter, place)| {
+        let (mean, sd, [low, median, high]) = match place {
+            Err(value) => (value, 0.0, [value; 3]),
+            Ok(j) => {
+                let (mean, sd) = (evidence.mean[j], evidence.covariance[(j, j)].sqrt());
+                let at = |q: usize| match &quantiles {
+                    Some(all) => all[j][q],
+                    None => mean + sd * normal_quantile(QUANTILES[q]),
+                };
+                (mean, sd, [at(0), at(1), at(2)])
+            }
+        };
+        let (name, prior) = (parameter.name.clone(), parameter.prior.to_string());
+        ParameterResult { name, mean, sd, low, median, high, prior }
+    })
+    .collect()
+}
+
+/// Draws of equal weight with a column for every parameter, if they are wanted.
+fn posterior(setting: &Setting, draws: Option<crate::combine::PosteriorDraws>) -> Option<Sample> {
+    let draws = draws.filter(|_| setting.extras.posterior)?;
+    let model = &setting.model;
+    let mut rng = stream(setting.options.seed, model.stream(), u64::MAX, "posterior");
+    let places = places(model);
+    let whole = |chain: Chain| {
+        let free = &chain.thetas;
+        let value = |k: usize| places.iter().map(move |p| p.map_or_else(|v| v, |j| free[(k, j)]));
+        let data = (0..free.rows()).flat_map(value).collect();
+        Chain { thetas: Matrix::from_rows(free.rows(), places.len(), data), ..chain }
+    };
+    Some(Sample { chains: draws.into_sample(&mut rng).chains.into_iter().map(whole).collect() })
 }
 
 fn shards(setting: &Setting, evidence: &Evidence) -> Vec<ShardResult> {
