@@ -11,6 +11,7 @@ mod init;
 mod overview;
 mod progress;
 mod shell;
+mod simulate;
 mod text;
 
 use arguments::{Arguments, BaselinesArguments, Command, CompareArguments, StudyArguments};
@@ -47,6 +48,10 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         }
         Command::Init(arguments) => {
             print(&init::write(arguments)?)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Simulate(arguments) => {
+            print(&simulate::write(arguments)?)?;
             Ok(ExitCode::SUCCESS)
         }
     }

@@ -47,6 +47,7 @@ pub mod plan;
 pub mod question;
 pub mod sample;
 pub mod shard;
+pub mod simulate;
 pub mod study;
 mod target;
 mod warning;

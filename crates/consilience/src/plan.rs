@@ -4,7 +4,7 @@ mod extras;
 
 use crate::combine::{Extras, Setting, baselines, combine};
 use crate::compare::{Baselines, Comparison, PartitionReport, VERSION, sweep};
-use crate::data::read::{TextFormat, Wanted, column_names, find_files, read_table};
+use crate::data::read::{Wanted, column_names, find_files, read_table};
 use crate::data::split::{Partition, Strata, split};
 use crate::data::{
     Fact, Formula, INTERCEPT, Recipe, Request, ResponseKind, Table, Terms, agree_or_blame, describe,
@@ -53,7 +53,7 @@ impl Plan {
         let formulas = parse_formulas(&study)?;
         comparable(&study, &formulas)?;
         let files = find_files(&study.data.folder, &study.data.path)?;
-        let format = TextFormat { delimiter: study.data.delimiter, comment: study.data.comment };
+        let format = study.data.text_format();
         let names = column_names(&files[0], &format).map_err(|e| in_study(e, &study))?;
         named_columns(&study, &names)?;
         let terms = expand(&study, &formulas, &names)?;

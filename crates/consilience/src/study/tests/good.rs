@@ -9,6 +9,7 @@ const FULL: &str = r##"
 path = ["../data/*.csv", "b.parquet"]
 missing = "error"
 weights = "n"
+columns = ["late", "n"]
 delimiter = ";"
 comment = ""
 [split]
@@ -62,6 +63,7 @@ fn everything_that_can_be_said_is_read() {
             folder: "folder".into(),
             missing: Missing::Error,
             weights: Some("n".into()),
+            columns: Some(vec!["late".into(), "n".into()]),
             delimiter: Some(';'),
             comment: None,
         }
@@ -115,6 +117,7 @@ fn defaults_are_as_documented() {
     assert_eq!(study.data, Data { path: vec!["d.csv".into()], ..study.data.clone() });
     assert_eq!((study.data.missing, study.data.comment), (Missing::Drop, Some('#')));
     assert_eq!((study.data.weights.as_ref(), study.data.delimiter), (None, None));
+    assert_eq!(study.data.columns, None);
     let Split { shards, by, share, seed, clusters } = study.split.clone();
     assert_eq!((shards, study.split.count(), by), (None, Some(1), SplitBy::Random));
     assert_eq!((share, seed, clusters), (ShareRule::Equal, 1, 10));
