@@ -14,7 +14,7 @@ pub mod sum;
 pub use matrix::{Cholesky, Matrix, dot};
 pub use proposal::Proposal;
 pub use random::{Stream, fingerprint, stream};
-pub use sum::{log_mean_exp, log_sum_exp};
+pub use sum::{Compensated, dot_compensated, log_mean_exp, log_sum_exp};
 
 /// log 2π.
 pub const LOG_2PI: f64 = 1.837_877_066_409_345_3;

@@ -5,8 +5,8 @@ use super::document::{Homes, Item, LARGEST, Section, Source};
 use super::names::pick;
 use super::prior::misplaced;
 use super::{
-    Combine, Data, EvidenceOptions, Local, Missing, ModelSpec, NamedPrior, PriorTable, ShareRule,
-    Split, SplitBy, Study,
+    Combine, Data, EvidenceOptions, Kernel, Local, Missing, ModelSpec, NamedPrior, PriorTable,
+    ShareRule, Split, SplitBy, Study,
 };
 use crate::error::clip;
 use crate::model::{Family, Prior};
@@ -21,7 +21,7 @@ const SPLIT: &[&str] = &["shards", "by", "share", "seed", "clusters"];
 const PRIOR: &[&str] = &["coefficients", "intercept", "log_sd", "log_dispersion", "parameters"];
 const MODEL: &[&str] = &["name", "formula", "family", "probability", "prior"];
 const EVIDENCE: &[&str] =
-    &["local", "combine", "draws", "warmup", "chains", "se_target", "rounds", "seed"];
+    &["local", "combine", "draws", "warmup", "chains", "se_target", "rounds", "seed", "kernel"];
 
 /// For keys that stand in the wrong table.
 const HOMES: &Homes = &[
@@ -237,6 +237,9 @@ fn evidence(section: Section<'_>) -> Result<EvidenceOptions> {
     }
     if let Some(item) = section.get("seed") {
         evidence.seed = item.natural()?;
+    }
+    if let Some(item) = section.get("kernel") {
+        evidence.kernel = item.parsed(&one_of(&Kernel::ALL.map(Kernel::name)), Kernel::parse)?;
     }
     Ok(evidence)
 }

@@ -1,0 +1,440 @@
+//! The loops over rows: values at many points, derivatives at one, and products with X.
+
+use super::dispatch::Work;
+use super::laws::{
+    Law, Logistic, LogisticOnes, NegativeBinomial, Outcomes, Poisson, Probit, Slopes, Sum,
+};
+use super::rows::{Block, Extra, Rows, Segment};
+use super::simd::{Cpu, LANES, Lanes, Vector};
+use crate::math::{Compensated, Matrix};
+use crate::model::Family;
+
+/// Calls a generic function with the law of the family, or with that of its rows of count 1.
+macro_rules! with_law {
+    ($family:expr, $ones:expr, $call:ident :: <$cpu:ident, _ $(, $more:tt)*> $arguments:tt) => {
+        match $family {
+            Family::Logistic if $ones => $call::<$cpu, LogisticOnes $(, $more)*> $arguments,
+            Family::Logistic => $call::<$cpu, Logistic $(, $more)*> $arguments,
+            Family::NegativeBinomial => $call::<$cpu, NegativeBinomial $(, $more)*> $arguments,
+            Family::Poisson => $call::<$cpu, Poisson $(, $more)*> $arguments,
+            _ => $call::<$cpu, Probit $(, $more)*> $arguments,
+        }
+    };
+}
+
+/// The log-likelihood at many points.
+pub struct Values<'a> {
+    pub rows: &'a Rows,
+    pub points: &'a [(&'a [f64], f64)],
+    pub out: &'a mut [f64],
+}
+
+/// Points that share their loads of x: coefficients, −a and e^a, one point beside the other.
+struct Tile<const D: usize> {
+    beta: Vec<[f64; D]>,
+    shift: [f64; D],
+    dispersion: [f64; D],
+}
+
+impl<const D: usize> Tile<D> {
+    fn new(rows: &Rows, points: &[(&[f64], f64)]) -> Tile<D> {
+        let unit = unit(rows.family());
+        let has_own = rows.family() == Family::NegativeBinomial;
+        let mut beta = vec![[0.0; D]; rows.columns];
+        let (mut shift, mut dispersion) = ([0.0; D], [0.0; D]);
+        for (d, (point, a)) in points.iter().enumerate() {
+            for (slot, b) in beta.iter_mut().zip(*point) {
+                slot[d] = unit * b;
+            }
+            if has_own {
+                (shift[d], dispersion[d]) = (-unit * a, libm::exp(*a));
+            }
+        }
+        Tile { beta, shift, dispersion }
+    }
+}
+
+/// What predictors are multiplied by.
+fn unit(family: Family) -> f64 {
+    match family {
+        Family::Probit => Probit::UNIT,
+        _ => Logistic::UNIT,
+    }
+}
+
+impl Work for Values<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<C: Cpu>(self, cpu: C) {
+        match C::POINTS {
+            8 => tiles::<C, 8>(cpu, self),
+            4 => tiles::<C, 4>(cpu, self),
+            _ => tiles::<C, 2>(cpu, self),
+        }
+    }
+}
+
+#[inline(always)]
+fn tiles<C: Cpu, const D: usize>(cpu: C, work: Values<'_>) {
+    let Values { rows, points, out } = work;
+    // What is left over goes one by one; no point's value depends on its company.
+    let (whole, rest) = points.split_at(points.len() / D * D);
+    let many: Vec<Tile<D>> = whole.chunks_exact(D).map(|c| Tile::new(rows, c)).collect();
+    let single: Vec<Tile<1>> = rest.chunks_exact(1).map(|c| Tile::new(rows, c)).collect();
+    let mut sums = vec![Compensated::default(); points.len()];
+    for block in &rows.blocks {
+        let (whole, rest) = sums.split_at_mut(many.len() * D);
+        for (tile, sums) in many.iter().zip(whole.chunks_exact_mut(D)) {
+            block_values::<C, D>(cpu, rows, block, tile, sums);
+        }
+        for (tile, sums) in single.iter().zip(rest.chunks_exact_mut(1)) {
+            block_values::<C, 1>(cpu, rows, block, tile, sums);
+        }
+    }
+    for (out, sum) in out.iter_mut().zip(sums) {
+        *out = sum.value();
+    }
+}
+
+#[inline(always)]
+fn block_values<C: Cpu, const D: usize>(
+    cpu: C,
+    rows: &Rows,
+    block: &Block,
+    tile: &Tile<D>,
+    out: &mut [Compensated],
+) {
+    let mut sums = [Sum::zero(cpu); D];
+    for segment in &block.segments {
+        let (family, ones) = (rows.family(), segment.ones);
+        with_law!(family, ones, segment_values::<C, _, D>(cpu, rows, segment, tile, &mut sums));
+    }
+    for (out, sum) in out.iter_mut().zip(sums) {
+        out.add(with_law!(rows.family(), false, total::<C, _>(sum)));
+    }
+}
+
+#[inline(always)]
+fn total<C: Cpu, L: Law>(sum: Sum<C::V>) -> f64 {
+    sum.total::<L>()
+}
+
+#[inline(always)]
+fn segment_values<C: Cpu, L: Law, const D: usize>(
+    cpu: C,
+    rows: &Rows,
+    segment: &Segment,
+    tile: &Tile<D>,
+    sums: &mut [Sum<C::V>; D],
+) {
+    let (index, x) = rows.segment(segment);
+    let m = index.len();
+    let mut local = *sums;
+    for (k, panel) in segment.panels.clone().enumerate() {
+        let mut eta = [cpu.splat(0.0); D];
+        if rows.has_offset || rows.family() == Family::NegativeBinomial {
+            let offset = cpu.load(&rows.offset[panel]) * cpu.splat(L::UNIT);
+            for d in 0..D {
+                eta[d] = offset + cpu.splat(tile.shift[d]);
+            }
+        }
+        for (x, &j) in x[k * m..(k + 1) * m].iter().zip(index) {
+            let (x, beta) = (cpu.load(x), &tile.beta[j as usize]);
+            for d in 0..D {
+                eta[d] = x.fma(cpu.splat(beta[d]), eta[d]);
+            }
+        }
+        let (count, total) = (cpu.load(&rows.count[panel]), cpu.load(&rows.total[panel]));
+        for d in 0..D {
+            let at = Outcomes { count, total, dispersion: cpu.splat(tile.dispersion[d]) };
+            L::value(cpu, eta[d], at, &mut local[d]);
+        }
+    }
+    *sums = local;
+}
+
+/// Value, gradient and, if asked for, Hessian at one point.
+pub struct Derive<'a, const HESSIAN: bool> {
+    pub rows: &'a Rows,
+    pub beta: &'a [f64],
+    pub a: f64,
+    pub gradient: &'a mut [f64],
+}
+
+/// Sums over all rows, a vector each.
+struct Sums {
+    gradient: Vec<Lanes>,
+    cross: Vec<Lanes>,
+    hessian: Lower,
+}
+
+impl<const HESSIAN: bool> Work for Derive<'_, HESSIAN> {
+    type Out = (f64, Extra, Matrix);
+
+    #[inline(always)]
+    fn run<C: Cpu>(self, cpu: C) -> (f64, Extra, Matrix) {
+        let Derive { rows, beta, a, gradient } = self;
+        let p = rows.columns;
+        let tile = Tile::<1>::new(rows, &[(beta, a)]);
+        let has_own = rows.family() == Family::NegativeBinomial;
+        let second = if HESSIAN { p } else { 0 };
+        let mut sums = Sums {
+            gradient: vec![[0.0; LANES]; p],
+            cross: vec![[0.0; LANES]; if has_own { second } else { 0 }],
+            hessian: Lower::zeros(second),
+        };
+        let mut value = Compensated::default();
+        let (mut slope, mut bend) = (cpu.splat(0.0), cpu.splat(0.0));
+        for block in &rows.blocks {
+            let mut sum = Sum::zero(cpu);
+            for segment in &block.segments {
+                let (family, ones) = (rows.family(), segment.ones);
+                let own = with_law!(
+                    family,
+                    ones,
+                    derive_segment::<C, _, HESSIAN>(cpu, rows, segment, &tile, &mut sum, &mut sums)
+                );
+                (slope, bend) = (slope + own.0, bend + own.1);
+            }
+            value.add(with_law!(rows.family(), false, total::<C, _>(sum)));
+        }
+        for (out, lanes) in gradient.iter_mut().zip(&sums.gradient) {
+            *out = cpu.load(lanes).sum();
+        }
+        let cross = sums.cross.iter().map(|lanes| cpu.load(lanes).sum()).collect();
+        let extra = Extra { slope: slope.sum(), bend: bend.sum(), cross };
+        (value.value(), extra, sums.hessian.matrix(cpu))
+    }
+}
+
+/// Panels whose derivatives are taken before the Hessian's columns are multiplied.
+const BATCH: usize = 16;
+
+/// Adds one segment's derivatives; returns those in a.
+#[inline(always)]
+fn derive_segment<C: Cpu, L: Law, const HESSIAN: bool>(
+    cpu: C,
+    rows: &Rows,
+    segment: &Segment,
+    tile: &Tile<1>,
+    sum: &mut Sum<C::V>,
+    sums: &mut Sums,
+) -> (C::V, C::V) {
+    let (index, x) = rows.segment(segment);
+    let m = index.len();
+    let (mut own_slope, mut own_bend) = (cpu.splat(0.0), cpu.splat(0.0));
+    let mut local = *sum;
+    let dispersion = cpu.splat(tile.dispersion[0]);
+    let mut bends = [[0.0; LANES]; BATCH];
+    let mut first = segment.panels.start;
+    while first < segment.panels.end {
+        let end = (first + BATCH).min(segment.panels.end);
+        for panel in first..end {
+            let k = panel - segment.panels.start;
+            let x = &x[k * m..(k + 1) * m];
+            let eta = predictor::<C, L>(cpu, rows, panel, x, index, tile);
+            let (count, total) = (cpu.load(&rows.count[panel]), cpu.load(&rows.total[panel]));
+            let at = Outcomes { count, total, dispersion };
+            let found: Slopes<C::V> = L::derive(cpu, eta, at, &mut local);
+            own_slope = own_slope + found.own_slope;
+            add_columns(cpu, x, index, found.slope, &mut sums.gradient);
+            if HESSIAN {
+                own_bend = own_bend + found.own_bend;
+                found.bend.store(&mut bends[panel - first]);
+                if !sums.cross.is_empty() {
+                    add_columns(cpu, x, index, found.cross, &mut sums.cross);
+                }
+            }
+        }
+        if HESSIAN {
+            let from = first - segment.panels.start;
+            let x = &x[from * m..(end - segment.panels.start) * m];
+            sums.hessian.add(cpu, index, x, &bends[..end - first]);
+        }
+        first = end;
+    }
+    *sum = local;
+    (own_slope, own_bend)
+}
+
+/// The linear predictors of one panel, times the law's unit. Two sums run side by side.
+#[inline(always)]
+fn predictor<C: Cpu, L: Law>(
+    cpu: C,
+    rows: &Rows,
+    panel: usize,
+    x: &[Lanes],
+    index: &[u32],
+    tile: &Tile<1>,
+) -> C::V {
+    let mut even = cpu.load(&rows.offset[panel]).fma(cpu.splat(L::UNIT), cpu.splat(tile.shift[0]));
+    let mut odd = cpu.splat(0.0);
+    let (pairs, last) = x.as_chunks::<2>();
+    for (x, j) in pairs.iter().zip(index.chunks_exact(2)) {
+        even = cpu.load(&x[0]).fma(cpu.splat(tile.beta[j[0] as usize][0]), even);
+        odd = cpu.load(&x[1]).fma(cpu.splat(tile.beta[j[1] as usize][0]), odd);
+    }
+    if let ([x], Some(&j)) = (last, index.last()) {
+        even = cpu.load(x).fma(cpu.splat(tile.beta[j as usize][0]), even);
+    }
+    even + odd
+}
+
+/// Adds x·v of one panel to the columns' sums.
+#[inline(always)]
+fn add_columns<C: Cpu>(cpu: C, x: &[Lanes], index: &[u32], v: C::V, sums: &mut [Lanes]) {
+    for (x, &j) in x.iter().zip(index) {
+        let sum = &mut sums[j as usize];
+        cpu.load(x).fma(v, cpu.load(sum)).store(sum);
+    }
+}
+
+/// The lower half of a symmetric matrix, eight numbers an entry that are still to be added up.
+struct Lower {
+    size: usize,
+    entries: Vec<Lanes>,
+}
+
+impl Lower {
+    fn zeros(size: usize) -> Lower {
+        Lower { size, entries: vec![[0.0; LANES]; size * (size + 1) / 2] }
+    }
+
+    /// Adds X'·diag(weights)·X of panels with the same columns.
+    #[inline(always)]
+    fn add<C: Cpu>(&mut self, cpu: C, index: &[u32], x: &[Lanes], weights: &[Lanes]) {
+        match C::TILE {
+            4 => self.add_tiles::<C, 4>(cpu, index, x, weights),
+            2 => self.add_tiles::<C, 2>(cpu, index, x, weights),
+            _ => self.add_tiles::<C, 1>(cpu, index, x, weights),
+        }
+    }
+
+    /// T by T columns at a time, so that a load of x serves T products.
+    #[inline(always)]
+    fn add_tiles<C: Cpu, const T: usize>(
+        &mut self,
+        cpu: C,
+        index: &[u32],
+        x: &[Lanes],
+        weights: &[Lanes],
+    ) {
+        let m = index.len();
+        for i in (0..m).step_by(T) {
+            for j in (0..=i).step_by(T) {
+                let mut sums = [[cpu.splat(0.0); T]; T];
+                for (k, weight) in weights.iter().enumerate() {
+                    let (x, weight) = (&x[k * m..(k + 1) * m], cpu.load(weight));
+                    let mut right = [weight; T];
+                    for b in 0..T {
+                        // Beyond the last column the last one stands in, and is not kept.
+                        right[b] = cpu.load(&x[(j + b).min(m - 1)]);
+                    }
+                    for a in 0..T {
+                        let left = cpu.load(&x[(i + a).min(m - 1)]) * weight;
+                        for b in 0..T {
+                            sums[a][b] = left.fma(right[b], sums[a][b]);
+                        }
+                    }
+                }
+                for (a, sums) in sums.iter().enumerate() {
+                    for (b, sum) in sums.iter().enumerate() {
+                        if i + a < m && j + b <= i + a {
+                            let (row, column) = (index[i + a] as usize, index[j + b] as usize);
+                            let entry = &mut self.entries[row * (row + 1) / 2 + column];
+                            (cpu.load(entry) + *sum).store(entry);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn matrix<C: Cpu>(&self, cpu: C) -> Matrix {
+        let mut out = Matrix::zeros(self.size, self.size);
+        for i in 0..self.size {
+            for j in 0..=i {
+                let value = cpu.load(&self.entries[i * (i + 1) / 2 + j]).sum();
+                (out[(i, j)], out[(j, i)]) = (value, value);
+            }
+        }
+        out
+    }
+}
+
+/// X'·diag(weights)·X.
+pub struct Gram<'a> {
+    pub rows: &'a Rows,
+    pub weights: &'a [Lanes],
+}
+
+impl Work for Gram<'_> {
+    type Out = Matrix;
+
+    #[inline(always)]
+    fn run<C: Cpu>(self, cpu: C) -> Matrix {
+        let mut sums = Lower::zeros(self.rows.columns);
+        for segment in self.rows.blocks.iter().flat_map(|b| &b.segments) {
+            let (index, x) = self.rows.segment(segment);
+            let weights = &self.weights[segment.panels.clone()];
+            for (k, weights) in weights.chunks(BATCH).enumerate() {
+                let from = k * BATCH * index.len();
+                let x = &x[from..from + weights.len() * index.len()];
+                sums.add(cpu, index, x, weights);
+            }
+        }
+        sums.matrix(cpu)
+    }
+}
+
+/// X'v.
+pub struct Transposed<'a> {
+    pub rows: &'a Rows,
+    pub v: &'a [Lanes],
+}
+
+impl Work for Transposed<'_> {
+    type Out = Vec<f64>;
+
+    #[inline(always)]
+    fn run<C: Cpu>(self, cpu: C) -> Vec<f64> {
+        let mut sums = vec![[0.0; LANES]; self.rows.columns];
+        for segment in self.rows.blocks.iter().flat_map(|b| &b.segments) {
+            let (index, x) = self.rows.segment(segment);
+            let m = index.len();
+            for (k, panel) in segment.panels.clone().enumerate() {
+                let v = cpu.load(&self.v[panel]);
+                add_columns(cpu, &x[k * m..(k + 1) * m], index, v, &mut sums);
+            }
+        }
+        sums.iter().map(|lanes| lanes.iter().sum()).collect()
+    }
+}
+
+/// Xβ + offset.
+pub struct Predict<'a> {
+    pub rows: &'a Rows,
+    pub beta: &'a [f64],
+    pub out: &'a mut [Lanes],
+}
+
+impl Work for Predict<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<C: Cpu>(self, cpu: C) {
+        for segment in self.rows.blocks.iter().flat_map(|b| &b.segments) {
+            let (index, x) = self.rows.segment(segment);
+            let m = index.len();
+            for (k, panel) in segment.panels.clone().enumerate() {
+                let mut eta = cpu.load(&self.rows.offset[panel]);
+                for (x, &j) in x[k * m..(k + 1) * m].iter().zip(index) {
+                    eta = cpu.load(x).fma(cpu.splat(self.beta[j as usize]), eta);
+                }
+                eta.store(&mut self.out[panel]);
+            }
+        }
+    }
+}
