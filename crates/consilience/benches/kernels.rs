@@ -1,8 +1,9 @@
 //! How fast the hot loops are, on every path that this CPU has and on one core, beside plain loops:
-//! `cargo bench --workspace --bench kernels`. Prints tables; asserts nothing.
+//! `cargo bench --workspace --bench kernels`, with `-- 22` for 22 columns alone. Prints tables; asserts
+//! nothing.
 //!
 //! A plain loop is what one would write first: row after row, point after point, with the standard
-//! library's exp and log1p (and our log Φ for the probit).
+//! library's exp and log1p (and our log Φ for the probit). The rows fit into a core's cache.
 
 use consilience::kernel::{Kernel, Path, Rows};
 use consilience::math::special::log_normal_cdf;
@@ -12,11 +13,13 @@ use rand::RngExt;
 use std::hint::black_box;
 use std::time::Instant;
 
-const ROWS: usize = 100_000;
+const ROWS: usize = 4_000;
 const POINTS: usize = 64;
 
 fn main() {
-    for p in [8, 22, 100] {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|w| w == name);
+    for p in [8, 22, 100].into_iter().filter(|p| is_wanted(&p.to_string())) {
         println!("{ROWS} rows, {p} columns");
         for family in [Family::Logistic, Family::Probit, Family::Poisson, Family::NegativeBinomial]
         {
@@ -148,9 +151,9 @@ fn plain_hessian(family: Family, rows: &[Vec<f64>], y: &[f64], theta: &[f64]) ->
     sum + black_box(gradient)[0] + black_box(hessian)[0]
 }
 
-/// Nanoseconds per row and point, the best of five.
+/// Nanoseconds per row and point, the best of thirty.
 fn nanoseconds(points: usize, mut run: impl FnMut() -> f64) -> f64 {
-    let best = (0..5)
+    let best = (0..30)
         .map(|_| {
             let start = Instant::now();
             black_box(run());

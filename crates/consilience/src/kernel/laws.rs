@@ -80,7 +80,8 @@ pub trait Law: Copy {
     fn derive<C: Cpu>(cpu: C, eta: C::V, at: Outcomes<C::V>, sum: &mut Sum<C::V>) -> Slopes<C::V>;
 }
 
-/// Logistic rows that each stand for one observation: they share one logarithm.
+/// Logistic rows that each stand for one observation: they share one logarithm. η is multiplied by
+/// the outcome's sign, and the slope is that in this product.
 #[derive(Clone, Copy)]
 pub struct LogisticOnes;
 /// Logistic rows of any count.
@@ -98,29 +99,27 @@ impl Law for LogisticOnes {
     const LINE: f64 = LN_2;
 
     #[inline(always)]
-    fn value<C: Cpu>(cpu: C, eta: C::V, at: Outcomes<C::V>, sum: &mut Sum<C::V>) {
-        ones(cpu, eta, at, sum);
+    fn value<C: Cpu>(cpu: C, eta: C::V, _: Outcomes<C::V>, sum: &mut Sum<C::V>) {
+        ones(cpu, eta, sum);
     }
 
     #[inline(always)]
-    fn derive<C: Cpu>(cpu: C, eta: C::V, at: Outcomes<C::V>, sum: &mut Sum<C::V>) -> Slopes<C::V> {
-        let (sign, z, e) = ones(cpu, eta, at, sum);
+    fn derive<C: Cpu>(cpu: C, eta: C::V, _: Outcomes<C::V>, sum: &mut Sum<C::V>) -> Slopes<C::V> {
+        let e = ones(cpu, eta, sum);
         let large = cpu.splat(1.0) / (cpu.splat(1.0) + e);
         let small = e * large;
-        let slope = sign * z.pick(small, large);
-        Slopes { slope, bend: cpu.splat(0.0) - small * large, ..Slopes::zero(cpu) }
+        let bend = cpu.splat(0.0) - small * large;
+        Slopes { slope: eta.pick(small, large), bend, ..Slopes::zero(cpu) }
     }
 }
 
-/// Adds rows of count 1. Returns the sign s of the outcome, z = s·η and e^−|η|.
+/// Adds rows of count 1. Returns e^−|η|.
 #[inline(always)]
-fn ones<C: Cpu>(cpu: C, eta: C::V, at: Outcomes<C::V>, sum: &mut Sum<C::V>) -> (C::V, C::V, C::V) {
-    let sign = at.total.fma(cpu.splat(2.0), cpu.splat(-1.0));
-    let z = sign * eta;
-    sum.line = sum.line + z.min(cpu.splat(0.0));
-    let e = exp2_of_negative(cpu, z.neg_abs());
+fn ones<C: Cpu>(cpu: C, eta: C::V, sum: &mut Sum<C::V>) -> C::V {
+    sum.line = sum.line + cpu.splat(0.0).min(eta);
+    let e = exp2_of_negative(cpu, eta.neg_abs());
     sum.product = sum.product + sum.product.fma(e, e);
-    (sign, z, e)
+    e
 }
 
 /// −yes·log(1 + e^−w) − no·log(1 + e^w), with w in powers of two, added to the line. Returns σ(w),

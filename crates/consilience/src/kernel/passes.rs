@@ -4,8 +4,8 @@ use super::dispatch::Work;
 use super::laws::{
     Law, Logistic, LogisticOnes, NegativeBinomial, Outcomes, Poisson, Probit, Slopes, Sum,
 };
-use super::rows::{Block, Extra, Rows, Segment};
-use super::simd::{Cpu, LANES, Lanes, Vector};
+use super::rows::{Block, Extra, Rows, Segment, signed};
+use super::simd::{Cpu, Lanes, Line, Vector};
 use crate::math::{Compensated, Matrix};
 use crate::model::Family;
 
@@ -130,17 +130,18 @@ fn segment_values<C: Cpu, L: Law, const D: usize>(
 ) {
     let (index, x) = rows.segment(segment);
     let m = index.len();
+    // In a local variable the sums can stay in registers.
     let mut local = *sums;
     for (k, panel) in segment.panels.clone().enumerate() {
         let mut eta = [cpu.splat(0.0); D];
         if rows.has_offset || rows.family() == Family::NegativeBinomial {
-            let offset = cpu.load(&rows.offset[panel]) * cpu.splat(L::UNIT);
+            let offset = offset(cpu, rows, panel, segment.ones) * cpu.splat(L::UNIT);
             for d in 0..D {
                 eta[d] = offset + cpu.splat(tile.shift[d]);
             }
         }
         for (x, &j) in x[k * m..(k + 1) * m].iter().zip(index) {
-            let (x, beta) = (cpu.load(x), &tile.beta[j as usize]);
+            let (x, beta) = (cpu.load(&x.0), &tile.beta[j as usize]);
             for d in 0..D {
                 eta[d] = x.fma(cpu.splat(beta[d]), eta[d]);
             }
@@ -164,8 +165,8 @@ pub struct Derive<'a, const HESSIAN: bool> {
 
 /// Sums over all rows, a vector each.
 struct Sums {
-    gradient: Vec<Lanes>,
-    cross: Vec<Lanes>,
+    gradient: Vec<Line>,
+    cross: Vec<Line>,
     hessian: Lower,
 }
 
@@ -180,8 +181,8 @@ impl<const HESSIAN: bool> Work for Derive<'_, HESSIAN> {
         let has_own = rows.family() == Family::NegativeBinomial;
         let second = if HESSIAN { p } else { 0 };
         let mut sums = Sums {
-            gradient: vec![[0.0; LANES]; p],
-            cross: vec![[0.0; LANES]; if has_own { second } else { 0 }],
+            gradient: vec![Line::ZERO; p],
+            cross: vec![Line::ZERO; if has_own { second } else { 0 }],
             hessian: Lower::zeros(second),
         };
         let mut value = Compensated::default();
@@ -200,15 +201,15 @@ impl<const HESSIAN: bool> Work for Derive<'_, HESSIAN> {
             value.add(with_law!(rows.family(), false, total::<C, _>(sum)));
         }
         for (out, lanes) in gradient.iter_mut().zip(&sums.gradient) {
-            *out = cpu.load(lanes).sum();
+            *out = line_sum(lanes);
         }
-        let cross = sums.cross.iter().map(|lanes| cpu.load(lanes).sum()).collect();
+        let cross = sums.cross.iter().map(line_sum).collect();
         let extra = Extra { slope: slope.sum(), bend: bend.sum(), cross };
-        (value.value(), extra, sums.hessian.matrix(cpu))
+        (value.value(), extra, sums.hessian.matrix())
     }
 }
 
-/// Panels whose derivatives are taken before the Hessian's columns are multiplied.
+/// Panels whose derivatives are taken before they are multiplied by x.
 const BATCH: usize = 16;
 
 /// Adds one segment's derivatives; returns those in a.
@@ -226,31 +227,35 @@ fn derive_segment<C: Cpu, L: Law, const HESSIAN: bool>(
     let (mut own_slope, mut own_bend) = (cpu.splat(0.0), cpu.splat(0.0));
     let mut local = *sum;
     let dispersion = cpu.splat(tile.dispersion[0]);
-    let mut bends = [[0.0; LANES]; BATCH];
+    let (mut slopes, mut bends, mut crosses) =
+        ([Line::ZERO; BATCH], [Line::ZERO; BATCH], [Line::ZERO; BATCH]);
     let mut first = segment.panels.start;
     while first < segment.panels.end {
         let end = (first + BATCH).min(segment.panels.end);
-        for panel in first..end {
-            let k = panel - segment.panels.start;
-            let x = &x[k * m..(k + 1) * m];
-            let eta = predictor::<C, L>(cpu, rows, panel, x, index, tile);
+        let from = first - segment.panels.start;
+        let size = end - first;
+        let x = &x[from * m..(from + size) * m];
+        for k in 0..size {
+            let (panel, x) = (first + k, &x[k * m..(k + 1) * m]);
+            let offset = offset(cpu, rows, panel, segment.ones);
+            let eta = predictor::<C, L>(cpu, offset, x, index, tile);
             let (count, total) = (cpu.load(&rows.count[panel]), cpu.load(&rows.total[panel]));
             let at = Outcomes { count, total, dispersion };
             let found: Slopes<C::V> = L::derive(cpu, eta, at, &mut local);
             own_slope = own_slope + found.own_slope;
-            add_columns(cpu, x, index, found.slope, &mut sums.gradient);
+            found.slope.store(&mut slopes[k].0);
             if HESSIAN {
                 own_bend = own_bend + found.own_bend;
-                found.bend.store(&mut bends[panel - first]);
-                if !sums.cross.is_empty() {
-                    add_columns(cpu, x, index, found.cross, &mut sums.cross);
-                }
+                found.bend.store(&mut bends[k].0);
+                found.cross.store(&mut crosses[k].0);
             }
         }
+        add_columns(cpu, x, index, &slopes[..size], &mut sums.gradient);
         if HESSIAN {
-            let from = first - segment.panels.start;
-            let x = &x[from * m..(end - segment.panels.start) * m];
-            sums.hessian.add(cpu, index, x, &bends[..end - first]);
+            sums.hessian.add(cpu, index, x, &bends[..size]);
+            if !sums.cross.is_empty() {
+                add_columns(cpu, x, index, &crosses[..size], &mut sums.cross);
+            }
         }
         first = end;
     }
@@ -262,48 +267,76 @@ fn derive_segment<C: Cpu, L: Law, const HESSIAN: bool>(
 #[inline(always)]
 fn predictor<C: Cpu, L: Law>(
     cpu: C,
-    rows: &Rows,
-    panel: usize,
-    x: &[Lanes],
+    offset: C::V,
+    x: &[Line],
     index: &[u32],
     tile: &Tile<1>,
 ) -> C::V {
-    let mut even = cpu.load(&rows.offset[panel]).fma(cpu.splat(L::UNIT), cpu.splat(tile.shift[0]));
+    let mut even = offset.fma(cpu.splat(L::UNIT), cpu.splat(tile.shift[0]));
     let mut odd = cpu.splat(0.0);
     let (pairs, last) = x.as_chunks::<2>();
     for (x, j) in pairs.iter().zip(index.chunks_exact(2)) {
-        even = cpu.load(&x[0]).fma(cpu.splat(tile.beta[j[0] as usize][0]), even);
-        odd = cpu.load(&x[1]).fma(cpu.splat(tile.beta[j[1] as usize][0]), odd);
+        even = cpu.load(&x[0].0).fma(cpu.splat(tile.beta[j[0] as usize][0]), even);
+        odd = cpu.load(&x[1].0).fma(cpu.splat(tile.beta[j[1] as usize][0]), odd);
     }
     if let ([x], Some(&j)) = (last, index.last()) {
-        even = cpu.load(x).fma(cpu.splat(tile.beta[j as usize][0]), even);
+        even = cpu.load(&x.0).fma(cpu.splat(tile.beta[j as usize][0]), even);
     }
     even + odd
 }
 
-/// Adds x·v of one panel to the columns' sums.
+/// The offsets of one panel, with the sign of its x.
 #[inline(always)]
-fn add_columns<C: Cpu>(cpu: C, x: &[Lanes], index: &[u32], v: C::V, sums: &mut [Lanes]) {
-    for (x, &j) in x.iter().zip(index) {
-        let sum = &mut sums[j as usize];
-        cpu.load(x).fma(v, cpu.load(sum)).store(sum);
+fn offset<C: Cpu>(cpu: C, rows: &Rows, panel: usize, ones: bool) -> C::V {
+    let offset = &rows.offset[panel];
+    if ones && rows.has_offset {
+        cpu.load(&signed(offset, &rows.total[panel]))
+    } else {
+        cpu.load(offset)
     }
+}
+
+/// Columns whose products with a vector are summed side by side.
+const COLUMNS: usize = 4;
+
+/// Adds X'v of panels with the same columns to the columns' sums.
+#[inline(always)]
+fn add_columns<C: Cpu>(cpu: C, x: &[Line], index: &[u32], v: &[Line], sums: &mut [Line]) {
+    let m = index.len();
+    for (i, index) in index.chunks(COLUMNS).enumerate() {
+        let mut found = [cpu.splat(0.0); COLUMNS];
+        for (k, v) in v.iter().enumerate() {
+            let v = cpu.load(&v.0);
+            let x = columns::<C, COLUMNS>(cpu, &x[k * m..(k + 1) * m], i * COLUMNS);
+            for a in 0..COLUMNS {
+                found[a] = x[a].fma(v, found[a]);
+            }
+        }
+        for (found, &j) in found.iter().zip(index) {
+            let sum = &mut sums[j as usize].0;
+            (cpu.load(sum) + *found).store(sum);
+        }
+    }
+}
+
+fn line_sum(line: &Line) -> f64 {
+    line.0.iter().sum()
 }
 
 /// The lower half of a symmetric matrix, eight numbers an entry that are still to be added up.
 struct Lower {
     size: usize,
-    entries: Vec<Lanes>,
+    entries: Vec<Line>,
 }
 
 impl Lower {
     fn zeros(size: usize) -> Lower {
-        Lower { size, entries: vec![[0.0; LANES]; size * (size + 1) / 2] }
+        Lower { size, entries: vec![Line::ZERO; size * (size + 1) / 2] }
     }
 
     /// Adds X'·diag(weights)·X of panels with the same columns.
     #[inline(always)]
-    fn add<C: Cpu>(&mut self, cpu: C, index: &[u32], x: &[Lanes], weights: &[Lanes]) {
+    fn add<C: Cpu>(&mut self, cpu: C, index: &[u32], x: &[Line], weights: &[Line]) {
         match C::TILE {
             4 => self.add_tiles::<C, 4>(cpu, index, x, weights),
             2 => self.add_tiles::<C, 2>(cpu, index, x, weights),
@@ -317,22 +350,18 @@ impl Lower {
         &mut self,
         cpu: C,
         index: &[u32],
-        x: &[Lanes],
-        weights: &[Lanes],
+        x: &[Line],
+        weights: &[Line],
     ) {
         let m = index.len();
         for i in (0..m).step_by(T) {
             for j in (0..=i).step_by(T) {
                 let mut sums = [[cpu.splat(0.0); T]; T];
                 for (k, weight) in weights.iter().enumerate() {
-                    let (x, weight) = (&x[k * m..(k + 1) * m], cpu.load(weight));
-                    let mut right = [weight; T];
-                    for b in 0..T {
-                        // Beyond the last column the last one stands in, and is not kept.
-                        right[b] = cpu.load(&x[(j + b).min(m - 1)]);
-                    }
+                    let (x, weight) = (&x[k * m..(k + 1) * m], cpu.load(&weight.0));
+                    let (left, right) = (columns::<C, T>(cpu, x, i), columns::<C, T>(cpu, x, j));
                     for a in 0..T {
-                        let left = cpu.load(&x[(i + a).min(m - 1)]) * weight;
+                        let left = left[a] * weight;
                         for b in 0..T {
                             sums[a][b] = left.fma(right[b], sums[a][b]);
                         }
@@ -342,7 +371,7 @@ impl Lower {
                     for (b, sum) in sums.iter().enumerate() {
                         if i + a < m && j + b <= i + a {
                             let (row, column) = (index[i + a] as usize, index[j + b] as usize);
-                            let entry = &mut self.entries[row * (row + 1) / 2 + column];
+                            let entry = &mut self.entries[row * (row + 1) / 2 + column].0;
                             (cpu.load(entry) + *sum).store(entry);
                         }
                     }
@@ -352,16 +381,32 @@ impl Lower {
     }
 
     #[inline(always)]
-    fn matrix<C: Cpu>(&self, cpu: C) -> Matrix {
+    fn matrix(&self) -> Matrix {
         let mut out = Matrix::zeros(self.size, self.size);
         for i in 0..self.size {
             for j in 0..=i {
-                let value = cpu.load(&self.entries[i * (i + 1) / 2 + j]).sum();
+                let value = line_sum(&self.entries[i * (i + 1) / 2 + j]);
                 (out[(i, j)], out[(j, i)]) = (value, value);
             }
         }
         out
     }
+}
+
+/// T columns of a panel from the i-th. Beyond the last column the last one stands in, for nothing.
+#[inline(always)]
+fn columns<C: Cpu, const T: usize>(cpu: C, x: &[Line], i: usize) -> [C::V; T] {
+    let mut out = [cpu.splat(0.0); T];
+    if let Some(x) = x[i..].first_chunk::<T>() {
+        for a in 0..T {
+            out[a] = cpu.load(&x[a].0);
+        }
+    } else {
+        for a in 0..T {
+            out[a] = cpu.load(&x[(i + a).min(x.len() - 1)].0);
+        }
+    }
+    out
 }
 
 /// X'·diag(weights)·X.
@@ -376,16 +421,20 @@ impl Work for Gram<'_> {
     #[inline(always)]
     fn run<C: Cpu>(self, cpu: C) -> Matrix {
         let mut sums = Lower::zeros(self.rows.columns);
+        let mut batch = [Line::ZERO; BATCH];
         for segment in self.rows.blocks.iter().flat_map(|b| &b.segments) {
             let (index, x) = self.rows.segment(segment);
             let weights = &self.weights[segment.panels.clone()];
             for (k, weights) in weights.chunks(BATCH).enumerate() {
+                for (slot, weight) in batch.iter_mut().zip(weights) {
+                    slot.0 = *weight;
+                }
                 let from = k * BATCH * index.len();
                 let x = &x[from..from + weights.len() * index.len()];
-                sums.add(cpu, index, x, weights);
+                sums.add(cpu, index, x, &batch[..weights.len()]);
             }
         }
-        sums.matrix(cpu)
+        sums.matrix()
     }
 }
 
@@ -400,16 +449,22 @@ impl Work for Transposed<'_> {
 
     #[inline(always)]
     fn run<C: Cpu>(self, cpu: C) -> Vec<f64> {
-        let mut sums = vec![[0.0; LANES]; self.rows.columns];
+        let mut sums = vec![Line::ZERO; self.rows.columns];
+        let mut batch = [Line::ZERO; BATCH];
         for segment in self.rows.blocks.iter().flat_map(|b| &b.segments) {
             let (index, x) = self.rows.segment(segment);
-            let m = index.len();
-            for (k, panel) in segment.panels.clone().enumerate() {
-                let v = cpu.load(&self.v[panel]);
-                add_columns(cpu, &x[k * m..(k + 1) * m], index, v, &mut sums);
+            let v = &self.v[segment.panels.clone()];
+            let totals = &self.rows.total[segment.panels.clone()];
+            for (k, (v, totals)) in v.chunks(BATCH).zip(totals.chunks(BATCH)).enumerate() {
+                for ((slot, v), total) in batch.iter_mut().zip(v).zip(totals) {
+                    slot.0 = if segment.ones { signed(v, total) } else { *v };
+                }
+                let from = k * BATCH * index.len();
+                let x = &x[from..from + v.len() * index.len()];
+                add_columns(cpu, x, index, &batch[..v.len()], &mut sums);
             }
         }
-        sums.iter().map(|lanes| lanes.iter().sum()).collect()
+        sums.iter().map(line_sum).collect()
     }
 }
 
@@ -429,11 +484,15 @@ impl Work for Predict<'_> {
             let (index, x) = self.rows.segment(segment);
             let m = index.len();
             for (k, panel) in segment.panels.clone().enumerate() {
-                let mut eta = cpu.load(&self.rows.offset[panel]);
+                let mut eta = offset(cpu, self.rows, panel, segment.ones);
                 for (x, &j) in x[k * m..(k + 1) * m].iter().zip(index) {
-                    eta = cpu.load(x).fma(cpu.splat(self.beta[j as usize]), eta);
+                    eta = cpu.load(&x.0).fma(cpu.splat(self.beta[j as usize]), eta);
                 }
-                eta.store(&mut self.out[panel]);
+                let out = &mut self.out[panel];
+                eta.store(out);
+                if segment.ones {
+                    *out = signed(out, &self.rows.total[panel]);
+                }
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::dispatch::Path;
 use super::passes::{Derive, Gram, Predict, Transposed, Values};
-use super::simd::{LANES, Lanes};
+use super::simd::{LANES, Lanes, Line};
 use crate::math::{Matrix, dot_compensated};
 use crate::model::Family;
 use crate::study::Kernel;
@@ -23,8 +23,9 @@ pub struct Rows {
     pub(super) blocks: Vec<Block>,
     /// Column numbers of the segments, one segment after the other.
     index: Vec<u32>,
-    /// Eight values per column per panel, panel after panel.
-    x: Vec<Lanes>,
+    /// Eight values per column per panel, panel after panel. On panels of a logistic's single
+    /// observations, x and offset are multiplied by the outcome's sign, −1 or 1.
+    x: Vec<Line>,
     pub(super) offset: Vec<Lanes>,
     pub(super) count: Vec<Lanes>,
     pub(super) total: Vec<Lanes>,
@@ -49,7 +50,7 @@ pub struct Block {
 #[derive(Debug, Clone)]
 pub struct Segment {
     pub panels: Range<usize>,
-    /// Every row counts once.
+    /// Single observations of a logistic: x is multiplied by the outcome's sign.
     pub ones: bool,
     index: Range<usize>,
     x: usize,
@@ -92,10 +93,15 @@ impl Rows {
                     own.push(j as u32);
                     let mut lanes = [0.0; LANES];
                     lanes[..values.len()].copy_from_slice(values);
-                    x.push(lanes);
+                    x.push(Line(lanes));
                 }
             }
-            let ones = count[panel] == [1.0; LANES];
+            let ones = family == Family::Logistic && count[panel] == [1.0; LANES];
+            if ones {
+                for line in &mut x[first..] {
+                    line.0 = signed(&line.0, &total_lanes[panel]);
+                }
+            }
             if panel % BLOCK == 0 {
                 blocks.push(Block { segments: Vec::new() });
             }
@@ -156,7 +162,7 @@ impl Rows {
 
     /// The numbers of a segment's columns, and their values: panel after panel, eight a column.
     #[inline(always)]
-    pub(super) fn segment(&self, segment: &Segment) -> (&[u32], &[Lanes]) {
+    pub(super) fn segment(&self, segment: &Segment) -> (&[u32], &[Line]) {
         let index = &self.index[segment.index.clone()];
         let length = index.len() * segment.panels.len();
         (index, &self.x[segment.x..segment.x + length])
@@ -218,6 +224,16 @@ impl Rows {
         let (v, _) = v.as_chunks();
         self.path.run(Transposed { rows: self, v })
     }
+}
+
+/// Times −1 where the outcome is 0.
+#[inline(always)]
+pub(super) fn signed(values: &Lanes, outcomes: &Lanes) -> Lanes {
+    let mut out = *values;
+    for lane in 0..LANES {
+        out[lane] *= 2.0 * outcomes[lane] - 1.0;
+    }
+    out
 }
 
 /// A vector over rows in whole panels, padded by 0.

@@ -10,6 +10,16 @@ pub const LANES: usize = 8;
 /// One value per lane.
 pub type Lanes = [f64; LANES];
 
+/// One value per lane in a cache line of its own.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub struct Line(pub Lanes);
+
+impl Line {
+    /// Zeros.
+    pub const ZERO: Line = Line([0.0; LANES]);
+}
+
 /// A kind of CPU. A value of it proves that the machine is one, so that making vectors is safe.
 pub trait Cpu: Copy {
     /// Eight doubles.
@@ -23,6 +33,38 @@ pub trait Cpu: Copy {
     fn splat(self, x: f64) -> Self::V;
     /// A panel's values.
     fn load(self, x: &Lanes) -> Self::V;
+    /// 2ˣ for x from −1021 to 1023, to 10⁻¹⁴ of it.
+    #[inline(always)]
+    fn power_of_two(self, x: Self::V) -> Self::V {
+        let k = x.round();
+        let f = x - k;
+        polynomial(self, &EXP2, f).fma(f, self.splat(1.0)).scale(k)
+    }
+}
+
+/// (2ᶠ − 1)/f for |f| ≤ ½, to 2·10⁻¹⁷.
+const EXP2: [f64; 11] = [
+    std::f64::consts::LN_2,
+    0.24022650695910097,
+    0.0555041086648216,
+    0.009618129107606888,
+    0.0013333558146416936,
+    0.0001540353044173605,
+    1.525273382983612e-05,
+    1.321544258792169e-06,
+    1.0178062445845774e-07,
+    7.072585949269223e-09,
+    4.4549605981865186e-10,
+];
+
+/// A polynomial with its coefficients from the constant up.
+#[inline(always)]
+pub fn polynomial<C: Cpu, const N: usize>(cpu: C, coefficients: &[f64; N], x: C::V) -> C::V {
+    let mut sum = cpu.splat(coefficients[N - 1]);
+    for k in (0..N - 1).rev() {
+        sum = sum.fma(x, cpu.splat(coefficients[k]));
+    }
+    sum
 }
 
 /// Eight doubles. Each operation is that of IEEE 754 in every lane.
@@ -95,7 +137,7 @@ impl Plain {
 impl Cpu for Portable {
     type V = Plain;
     const POINTS: usize = 2;
-    const TILE: usize = 1;
+    const TILE: usize = 2;
 
     #[inline(always)]
     fn splat(self, x: f64) -> Plain {
