@@ -65,7 +65,12 @@ pub fn exp2<C: Cpu>(cpu: C, x: C::V) -> C::V {
 /// log(1 + u) for 0 ≤ u ≤ 1 or −½ ≤ u ≤ 0, by 2 artanh(u/(2 + u)).
 #[inline(always)]
 pub fn log1p<C: Cpu>(cpu: C, u: C::V) -> C::V {
-    let s = u / (cpu.splat(2.0) + u);
+    twice_artanh(cpu, u / (cpu.splat(2.0) + u))
+}
+
+/// 2·artanh(s) for |s| ≤ ⅓.
+#[inline(always)]
+pub fn twice_artanh<C: Cpu>(cpu: C, s: C::V) -> C::V {
     s * polynomial(cpu, &ARTANH, s * s)
 }
 
@@ -75,7 +80,7 @@ pub fn log<C: Cpu>(cpu: C, x: C::V) -> C::V {
     let (k, m) = x.split();
     let one = cpu.splat(1.0);
     let s = (m - one) / (m + one);
-    k.fma(cpu.splat(LN_2), s * polynomial(cpu, &ARTANH, s * s))
+    k.fma(cpu.splat(LN_2), twice_artanh(cpu, s))
 }
 
 /// Mills' ratio (1 − Φ(z))/φ(z) for z ≥ 0.

@@ -13,7 +13,7 @@
 //! so that merging equal rows is exact. Written so, no large numbers cancel in the logistic, probit and
 //! negative binomial ones. The terms t·η and t·a are sums that are known beforehand; `Rows` adds them.
 
-use super::functions::{exp2, exp2_of_negative, log, log1p, mills};
+use super::functions::{exp2, exp2_of_negative, log, log1p, mills, twice_artanh};
 use super::simd::{Cpu, Vector};
 use std::f64::consts::{LN_2, LOG2_E};
 
@@ -122,10 +122,10 @@ fn ones<C: Cpu>(cpu: C, eta: C::V, sum: &mut Sum<C::V>) -> C::V {
     e
 }
 
-/// −yes·log(1 + e^−w) − no·log(1 + e^w), with w in powers of two, added to the line. Returns σ(w),
-/// σ(−w), neither by subtraction, and log(1 + e^w).
+/// −yes·log(1 + e^−w) − no·log(1 + e^w), with w in powers of two, added to the line. With SLOPES
+/// returns σ(w) and σ(−w), neither by subtraction, and log(1 + e^w).
 #[inline(always)]
-fn two_sided<C: Cpu>(
+fn two_sided<C: Cpu, const SLOPES: bool>(
     cpu: C,
     w: C::V,
     yes: C::V,
@@ -137,10 +137,17 @@ fn two_sided<C: Cpu>(
     let far = cpu.splat(1e300).min(cpu.splat(-1e300).max(w));
     let (above, below) = (zero.max(far), zero.min(far));
     let e = exp2_of_negative(cpu, w.neg_abs());
-    let rest = log1p(cpu, e) * cpu.splat(LOG2_E);
+    // One division serves 1/(1 + e) and e/(2 + e).
+    let (one, two) = (cpu.splat(1.0) + e, cpu.splat(2.0) + e);
+    let (s, large) = if SLOPES {
+        let both = cpu.splat(1.0) / (one * two);
+        (e * (one * both), two * both)
+    } else {
+        (e / two, one)
+    };
+    let rest = twice_artanh(cpu, s) * cpu.splat(LOG2_E);
     let terms = yes.fma(below, zero - no * above);
     sum.line = sum.line + (terms - (yes + no) * rest);
-    let large = cpu.splat(1.0) / (cpu.splat(1.0) + e);
     let small = e * large;
     (w.pick(large, small), w.pick(small, large), (above + rest) * cpu.splat(LN_2))
 }
@@ -159,13 +166,13 @@ impl Law for Logistic {
 
     #[inline(always)]
     fn value<C: Cpu>(cpu: C, eta: C::V, at: Outcomes<C::V>, sum: &mut Sum<C::V>) {
-        two_sided(cpu, eta, at.total, at.count - at.total, sum);
+        two_sided::<C, false>(cpu, eta, at.total, at.count - at.total, sum);
     }
 
     #[inline(always)]
     fn derive<C: Cpu>(cpu: C, eta: C::V, at: Outcomes<C::V>, sum: &mut Sum<C::V>) -> Slopes<C::V> {
         let (yes, no) = (at.total, at.count - at.total);
-        let (p, q, _) = two_sided(cpu, eta, yes, no, sum);
+        let (p, q, _) = two_sided::<C, true>(cpu, eta, yes, no, sum);
         let bend = cpu.splat(0.0) - at.count * (p * q);
         Slopes { slope: yes * q - no * p, bend, ..Slopes::zero(cpu) }
     }
@@ -177,13 +184,13 @@ impl Law for NegativeBinomial {
 
     #[inline(always)]
     fn value<C: Cpu>(cpu: C, eta: C::V, at: Outcomes<C::V>, sum: &mut Sum<C::V>) {
-        two_sided(cpu, eta, at.total, at.count * at.dispersion, sum);
+        two_sided::<C, false>(cpu, eta, at.total, at.count * at.dispersion, sum);
     }
 
     #[inline(always)]
     fn derive<C: Cpu>(cpu: C, eta: C::V, at: Outcomes<C::V>, sum: &mut Sum<C::V>) -> Slopes<C::V> {
         let (yes, no) = (at.total, at.count * at.dispersion);
-        let (p, q, softplus) = two_sided(cpu, eta, yes, no, sum);
+        let (p, q, softplus) = two_sided::<C, true>(cpu, eta, yes, no, sum);
         let slope = yes * q - no * p;
         let (npq, np) = ((yes + no) * (p * q), no * p);
         // In a both e^a and w = η − a move.

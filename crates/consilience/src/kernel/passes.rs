@@ -4,7 +4,7 @@ use super::dispatch::Work;
 use super::laws::{
     Law, Logistic, LogisticOnes, NegativeBinomial, Outcomes, Poisson, Probit, Slopes, Sum,
 };
-use super::rows::{Block, Extra, Rows, Segment, signed};
+use super::rows::{Block, Extra, GROUP, Group, Rows, signed};
 use super::simd::{Cpu, Lanes, Line, Vector};
 use crate::math::{Compensated, Matrix};
 use crate::model::Family;
@@ -106,9 +106,9 @@ fn block_values<C: Cpu, const D: usize>(
     out: &mut [Compensated],
 ) {
     let mut sums = [Sum::zero(cpu); D];
-    for segment in &block.segments {
-        let (family, ones) = (rows.family(), segment.ones);
-        with_law!(family, ones, segment_values::<C, _, D>(cpu, rows, segment, tile, &mut sums));
+    for group in &block.groups {
+        let (family, ones) = (rows.family(), group.ones);
+        with_law!(family, ones, group_values::<C, _, D>(cpu, rows, group, tile, &mut sums));
     }
     for (out, sum) in out.iter_mut().zip(sums) {
         out.add(with_law!(rows.family(), false, total::<C, _>(sum)));
@@ -121,35 +121,37 @@ fn total<C: Cpu, L: Law>(sum: Sum<C::V>) -> f64 {
 }
 
 #[inline(always)]
-fn segment_values<C: Cpu, L: Law, const D: usize>(
+fn group_values<C: Cpu, L: Law, const D: usize>(
     cpu: C,
     rows: &Rows,
-    segment: &Segment,
+    group: &Group,
     tile: &Tile<D>,
     sums: &mut [Sum<C::V>; D],
 ) {
-    let (index, x) = rows.segment(segment);
-    let m = index.len();
     // In a local variable the sums can stay in registers.
     let mut local = *sums;
-    for (k, panel) in segment.panels.clone().enumerate() {
-        let mut eta = [cpu.splat(0.0); D];
-        if rows.has_offset || rows.family() == Family::NegativeBinomial {
-            let offset = offset(cpu, rows, panel, segment.ones) * cpu.splat(L::UNIT);
-            for d in 0..D {
-                eta[d] = offset + cpu.splat(tile.shift[d]);
+    for segment in &group.segments {
+        let (index, x) = rows.segment(segment);
+        let m = index.len();
+        for (k, panel) in segment.panels.clone().enumerate() {
+            let mut eta = [cpu.splat(0.0); D];
+            if rows.has_offset || rows.family() == Family::NegativeBinomial {
+                let offset = offset(cpu, rows, panel, group.ones) * cpu.splat(L::UNIT);
+                for d in 0..D {
+                    eta[d] = offset + cpu.splat(tile.shift[d]);
+                }
             }
-        }
-        for (x, &j) in x[k * m..(k + 1) * m].iter().zip(index) {
-            let (x, beta) = (cpu.load(&x.0), &tile.beta[j as usize]);
-            for d in 0..D {
-                eta[d] = x.fma(cpu.splat(beta[d]), eta[d]);
+            for (x, &j) in x[k * m..(k + 1) * m].iter().zip(index) {
+                let (x, beta) = (cpu.load(&x.0), &tile.beta[j as usize]);
+                for d in 0..D {
+                    eta[d] = x.fma(cpu.splat(beta[d]), eta[d]);
+                }
             }
-        }
-        let (count, total) = (cpu.load(&rows.count[panel]), cpu.load(&rows.total[panel]));
-        for d in 0..D {
-            let at = Outcomes { count, total, dispersion: cpu.splat(tile.dispersion[d]) };
-            L::value(cpu, eta[d], at, &mut local[d]);
+            let (count, total) = (cpu.load(&rows.count[panel]), cpu.load(&rows.total[panel]));
+            for d in 0..D {
+                let at = Outcomes { count, total, dispersion: cpu.splat(tile.dispersion[d]) };
+                L::value(cpu, eta[d], at, &mut local[d]);
+            }
         }
     }
     *sums = local;
@@ -168,6 +170,10 @@ struct Sums {
     gradient: Vec<Line>,
     cross: Vec<Line>,
     hessian: Lower,
+    /// Derivatives of the panels at hand.
+    slopes: [Line; GROUP],
+    bends: [Line; GROUP],
+    crosses: [Line; GROUP],
 }
 
 impl<const HESSIAN: bool> Work for Derive<'_, HESSIAN> {
@@ -184,17 +190,20 @@ impl<const HESSIAN: bool> Work for Derive<'_, HESSIAN> {
             gradient: vec![Line::ZERO; p],
             cross: vec![Line::ZERO; if has_own { second } else { 0 }],
             hessian: Lower::zeros(second),
+            slopes: [Line::ZERO; GROUP],
+            bends: [Line::ZERO; GROUP],
+            crosses: [Line::ZERO; GROUP],
         };
         let mut value = Compensated::default();
         let (mut slope, mut bend) = (cpu.splat(0.0), cpu.splat(0.0));
         for block in &rows.blocks {
             let mut sum = Sum::zero(cpu);
-            for segment in &block.segments {
-                let (family, ones) = (rows.family(), segment.ones);
+            for group in &block.groups {
+                let (family, ones) = (rows.family(), group.ones);
                 let own = with_law!(
                     family,
                     ones,
-                    derive_segment::<C, _, HESSIAN>(cpu, rows, segment, &tile, &mut sum, &mut sums)
+                    derive_group::<C, _, HESSIAN>(cpu, rows, group, &tile, &mut sum, &mut sums)
                 );
                 (slope, bend) = (slope + own.0, bend + own.1);
             }
@@ -209,57 +218,58 @@ impl<const HESSIAN: bool> Work for Derive<'_, HESSIAN> {
     }
 }
 
-/// Panels whose derivatives are taken before they are multiplied by x.
-const BATCH: usize = 16;
-
-/// Adds one segment's derivatives; returns those in a.
+/// Adds one group's derivatives; returns those in a.
 #[inline(always)]
-fn derive_segment<C: Cpu, L: Law, const HESSIAN: bool>(
+fn derive_group<C: Cpu, L: Law, const HESSIAN: bool>(
     cpu: C,
     rows: &Rows,
-    segment: &Segment,
+    group: &Group,
     tile: &Tile<1>,
     sum: &mut Sum<C::V>,
     sums: &mut Sums,
 ) -> (C::V, C::V) {
-    let (index, x) = rows.segment(segment);
-    let m = index.len();
+    let first = group.panels.start;
+    // Three loops, so that short segments do not interrupt the long one: predictors,
+    for segment in &group.segments {
+        let (index, x) = rows.segment(segment);
+        let m = index.len();
+        for (k, panel) in segment.panels.clone().enumerate() {
+            let offset = offset(cpu, rows, panel, group.ones);
+            let eta = predictor::<C, L>(cpu, offset, &x[k * m..(k + 1) * m], index, tile);
+            eta.store(&mut sums.slopes[panel - first].0);
+        }
+    }
+    // derivatives,
     let (mut own_slope, mut own_bend) = (cpu.splat(0.0), cpu.splat(0.0));
     let mut local = *sum;
     let dispersion = cpu.splat(tile.dispersion[0]);
-    let (mut slopes, mut bends, mut crosses) =
-        ([Line::ZERO; BATCH], [Line::ZERO; BATCH], [Line::ZERO; BATCH]);
-    let mut first = segment.panels.start;
-    while first < segment.panels.end {
-        let end = (first + BATCH).min(segment.panels.end);
-        let from = first - segment.panels.start;
-        let size = end - first;
-        let x = &x[from * m..(from + size) * m];
-        for k in 0..size {
-            let (panel, x) = (first + k, &x[k * m..(k + 1) * m]);
-            let offset = offset(cpu, rows, panel, segment.ones);
-            let eta = predictor::<C, L>(cpu, offset, x, index, tile);
-            let (count, total) = (cpu.load(&rows.count[panel]), cpu.load(&rows.total[panel]));
-            let at = Outcomes { count, total, dispersion };
-            let found: Slopes<C::V> = L::derive(cpu, eta, at, &mut local);
-            own_slope = own_slope + found.own_slope;
-            found.slope.store(&mut slopes[k].0);
-            if HESSIAN {
-                own_bend = own_bend + found.own_bend;
-                found.bend.store(&mut bends[k].0);
-                found.cross.store(&mut crosses[k].0);
-            }
-        }
-        add_columns(cpu, x, index, &slopes[..size], &mut sums.gradient);
+    for panel in group.panels.clone() {
+        let k = panel - first;
+        let eta = cpu.load(&sums.slopes[k].0);
+        let (count, total) = (cpu.load(&rows.count[panel]), cpu.load(&rows.total[panel]));
+        let at = Outcomes { count, total, dispersion };
+        let found: Slopes<C::V> = L::derive(cpu, eta, at, &mut local);
+        own_slope = own_slope + found.own_slope;
+        found.slope.store(&mut sums.slopes[k].0);
         if HESSIAN {
-            sums.hessian.add(cpu, index, x, &bends[..size]);
-            if !sums.cross.is_empty() {
-                add_columns(cpu, x, index, &crosses[..size], &mut sums.cross);
-            }
+            own_bend = own_bend + found.own_bend;
+            found.bend.store(&mut sums.bends[k].0);
+            found.cross.store(&mut sums.crosses[k].0);
         }
-        first = end;
     }
     *sum = local;
+    // and their products with x.
+    for segment in &group.segments {
+        let (index, x) = rows.segment(segment);
+        let range = segment.panels.start - first..segment.panels.end - first;
+        add_columns(cpu, x, index, &sums.slopes[range.clone()], &mut sums.gradient);
+        if HESSIAN {
+            sums.hessian.add(cpu, index, x, &sums.bends[range.clone()]);
+            if !sums.cross.is_empty() {
+                add_columns(cpu, x, index, &sums.crosses[range], &mut sums.cross);
+            }
+        }
+    }
     (own_slope, own_bend)
 }
 
@@ -303,6 +313,17 @@ const COLUMNS: usize = 4;
 #[inline(always)]
 fn add_columns<C: Cpu>(cpu: C, x: &[Line], index: &[u32], v: &[Line], sums: &mut [Line]) {
     let m = index.len();
+    if v.len() < COLUMNS {
+        // So few panels are not worth the setting up.
+        for (k, v) in v.iter().enumerate() {
+            let v = cpu.load(&v.0);
+            for (x, &j) in x[k * m..(k + 1) * m].iter().zip(index) {
+                let sum = &mut sums[j as usize].0;
+                cpu.load(&x.0).fma(v, cpu.load(sum)).store(sum);
+            }
+        }
+        return;
+    }
     for (i, index) in index.chunks(COLUMNS).enumerate() {
         let mut found = [cpu.splat(0.0); COLUMNS];
         for (k, v) in v.iter().enumerate() {
@@ -421,18 +442,14 @@ impl Work for Gram<'_> {
     #[inline(always)]
     fn run<C: Cpu>(self, cpu: C) -> Matrix {
         let mut sums = Lower::zeros(self.rows.columns);
-        let mut batch = [Line::ZERO; BATCH];
-        for segment in self.rows.blocks.iter().flat_map(|b| &b.segments) {
+        let mut aligned = [Line::ZERO; GROUP];
+        for (segment, _) in self.rows.segments() {
             let (index, x) = self.rows.segment(segment);
             let weights = &self.weights[segment.panels.clone()];
-            for (k, weights) in weights.chunks(BATCH).enumerate() {
-                for (slot, weight) in batch.iter_mut().zip(weights) {
-                    slot.0 = *weight;
-                }
-                let from = k * BATCH * index.len();
-                let x = &x[from..from + weights.len() * index.len()];
-                sums.add(cpu, index, x, &batch[..weights.len()]);
+            for (slot, weight) in aligned.iter_mut().zip(weights) {
+                slot.0 = *weight;
             }
+            sums.add(cpu, index, x, &aligned[..weights.len()]);
         }
         sums.matrix()
     }
@@ -450,19 +467,14 @@ impl Work for Transposed<'_> {
     #[inline(always)]
     fn run<C: Cpu>(self, cpu: C) -> Vec<f64> {
         let mut sums = vec![Line::ZERO; self.rows.columns];
-        let mut batch = [Line::ZERO; BATCH];
-        for segment in self.rows.blocks.iter().flat_map(|b| &b.segments) {
+        let mut aligned = [Line::ZERO; GROUP];
+        for (segment, ones) in self.rows.segments() {
             let (index, x) = self.rows.segment(segment);
-            let v = &self.v[segment.panels.clone()];
-            let totals = &self.rows.total[segment.panels.clone()];
-            for (k, (v, totals)) in v.chunks(BATCH).zip(totals.chunks(BATCH)).enumerate() {
-                for ((slot, v), total) in batch.iter_mut().zip(v).zip(totals) {
-                    slot.0 = if segment.ones { signed(v, total) } else { *v };
-                }
-                let from = k * BATCH * index.len();
-                let x = &x[from..from + v.len() * index.len()];
-                add_columns(cpu, x, index, &batch[..v.len()], &mut sums);
+            for (slot, panel) in aligned.iter_mut().zip(segment.panels.clone()) {
+                let (v, total) = (&self.v[panel], &self.rows.total[panel]);
+                slot.0 = if ones { signed(v, total) } else { *v };
             }
+            add_columns(cpu, x, index, &aligned[..segment.panels.len()], &mut sums);
         }
         sums.iter().map(line_sum).collect()
     }
@@ -480,17 +492,17 @@ impl Work for Predict<'_> {
 
     #[inline(always)]
     fn run<C: Cpu>(self, cpu: C) {
-        for segment in self.rows.blocks.iter().flat_map(|b| &b.segments) {
+        for (segment, ones) in self.rows.segments() {
             let (index, x) = self.rows.segment(segment);
             let m = index.len();
             for (k, panel) in segment.panels.clone().enumerate() {
-                let mut eta = offset(cpu, self.rows, panel, segment.ones);
+                let mut eta = offset(cpu, self.rows, panel, ones);
                 for (x, &j) in x[k * m..(k + 1) * m].iter().zip(index) {
                     eta = cpu.load(&x.0).fma(cpu.splat(self.beta[j as usize]), eta);
                 }
                 let out = &mut self.out[panel];
                 eta.store(out);
-                if segment.ones {
+                if ones {
                     *out = signed(out, &self.rows.total[panel]);
                 }
             }

@@ -23,8 +23,8 @@ pub struct Rows {
     pub(super) blocks: Vec<Block>,
     /// Column numbers of the segments, one segment after the other.
     index: Vec<u32>,
-    /// Eight values per column per panel, panel after panel. On panels of a logistic's single
-    /// observations, x and offset are multiplied by the outcome's sign, −1 or 1.
+    /// Eight values per column per panel, panel after panel. In groups of a logistic's single
+    /// observations they are multiplied by the outcome's sign, −1 or 1.
     x: Vec<Line>,
     pub(super) offset: Vec<Lanes>,
     pub(super) count: Vec<Lanes>,
@@ -38,20 +38,31 @@ pub struct Rows {
     all: f64,
 }
 
+/// Panels whose derivatives are taken before they are multiplied by x, which is still in the
+/// nearest cache then.
+pub const GROUP: usize = 16;
+
 /// Panels that are summed in one go.
 #[derive(Debug, Clone)]
 pub struct Block {
+    pub groups: Vec<Group>,
+}
+
+/// Up to [`GROUP`] panels.
+#[derive(Debug, Clone)]
+pub struct Group {
+    pub panels: Range<usize>,
+    /// Single observations of a logistic: x is multiplied by the outcome's sign.
+    pub ones: bool,
     pub segments: Vec<Segment>,
 }
 
-/// Consecutive panels of one block with the same columns: those that are not 0 on all of the rows.
+/// Consecutive panels of one group with the same columns: those that are not 0 on all of the rows.
 /// Rows of a factor's level stand together, so that a panel visits one or two of its dummies and not
 /// all of them.
 #[derive(Debug, Clone)]
 pub struct Segment {
     pub panels: Range<usize>,
-    /// Single observations of a logistic: x is multiplied by the outcome's sign.
-    pub ones: bool,
     index: Range<usize>,
     x: usize,
 }
@@ -81,9 +92,20 @@ impl Rows {
         let panels = rows.div_ceil(LANES);
         let (count, total_lanes) = (in_panels(count), in_panels(total));
         let (mut index, mut x) = (Vec::new(), Vec::new());
+        let is_one = |panel: usize| family == Family::Logistic && count[panel] == [1.0; LANES];
         let mut blocks: Vec<Block> = Vec::with_capacity(panels.div_ceil(BLOCK));
         let mut own: Vec<u32> = Vec::new();
         for panel in 0..panels {
+            if panel % BLOCK == 0 {
+                blocks.push(Block { groups: Vec::new() });
+            }
+            let groups = &mut blocks.last_mut().expect("one was begun").groups;
+            if panel % BLOCK % GROUP == 0 {
+                let end = (panel + GROUP).min(panels).min(panel / BLOCK * BLOCK + BLOCK);
+                let ones = (panel..end).all(is_one);
+                groups.push(Group { panels: panel..end, ones, segments: Vec::new() });
+            }
+            let group = groups.last_mut().expect("one was begun");
             let range = panel * LANES..rows.min((panel + 1) * LANES);
             own.clear();
             let first = x.len();
@@ -93,26 +115,19 @@ impl Rows {
                     own.push(j as u32);
                     let mut lanes = [0.0; LANES];
                     lanes[..values.len()].copy_from_slice(values);
+                    if group.ones {
+                        lanes = signed(&lanes, &total_lanes[panel]);
+                    }
                     x.push(Line(lanes));
                 }
             }
-            let ones = family == Family::Logistic && count[panel] == [1.0; LANES];
-            if ones {
-                for line in &mut x[first..] {
-                    line.0 = signed(&line.0, &total_lanes[panel]);
-                }
-            }
-            if panel % BLOCK == 0 {
-                blocks.push(Block { segments: Vec::new() });
-            }
-            let segments = &mut blocks.last_mut().expect("one was begun").segments;
-            match segments.last_mut() {
-                Some(s) if s.ones == ones && index[s.index.clone()] == own => s.panels.end += 1,
+            match group.segments.last_mut() {
+                Some(s) if index[s.index.clone()] == own => s.panels.end += 1,
                 _ => {
                     let from = index.len();
                     index.extend_from_slice(&own);
                     let (panels, index) = (panel..panel + 1, from..index.len());
-                    segments.push(Segment { panels, ones, index, x: first });
+                    group.segments.push(Segment { panels, index, x: first });
                 }
             }
         }
@@ -166,6 +181,13 @@ impl Rows {
         let index = &self.index[segment.index.clone()];
         let length = index.len() * segment.panels.len();
         (index, &self.x[segment.x..segment.x + length])
+    }
+
+    /// All segments, each with whether its x is multiplied by the outcomes' signs.
+    #[inline(always)]
+    pub(super) fn segments(&self) -> impl Iterator<Item = (&Segment, bool)> {
+        let groups = self.blocks.iter().flat_map(|b| &b.groups);
+        groups.flat_map(|g| g.segments.iter().map(|s| (s, g.ones)))
     }
 
     /// The linear predictors of all rows.

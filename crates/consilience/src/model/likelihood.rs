@@ -189,12 +189,11 @@ impl Likelihood {
 
     /// log p(y|θ), its gradient written to `gradient`.
     pub fn gradient(&self, theta: &[f64], gradient: &mut [f64]) -> f64 {
-        let Body::Rows { rows, constant, outcomes } = &self.body else {
-            let at = self.expand(theta);
-            gradient.copy_from_slice(&at.gradient);
-            return at.value;
-        };
         let (beta, extra) = self.parts(theta);
+        let (rows, constant, outcomes) = match &self.body {
+            Body::Gaussian(gaussian) => return gaussian.gradient(beta, extra, gradient),
+            Body::Rows { rows, constant, outcomes } => (rows, constant, outcomes),
+        };
         let a = extra.clamp(-FURTHEST, FURTHEST);
         let (mut value, mut slope) = rows.gradient(beta, a, &mut gradient[..self.coefficients]);
         value += constant;
@@ -279,13 +278,22 @@ impl Gaussian {
         self.root_transposed.product(&self.root)
     }
 
-    /// RSS(β), and X'(y − Xβ).
-    fn residuals(&self, beta: &[f64]) -> (f64, Vec<f64>) {
-        let step: Vec<f64> = beta.iter().zip(&self.around).map(|(b, a)| b - a).collect();
-        let image = self.root.times(&step);
-        let rss = self.rss - 2.0 * dot(&step, &self.xr) + dot(&image, &image);
-        let moved = self.root_transposed.times(&image);
-        (rss.max(0.0), self.xr.iter().zip(&moved).map(|(r, m)| r - m).collect())
+    /// RSS(β), with X'(y − Xβ) written to `xr`.
+    fn residuals(&self, beta: &[f64], xr: &mut [f64]) -> f64 {
+        xr.copy_from_slice(&self.xr);
+        let mut rss = self.rss;
+        let step = |i: usize| beta[i] - self.around[i];
+        for (i, known) in self.xr.iter().enumerate() {
+            rss -= 2.0 * step(i) * known;
+        }
+        for i in 0..beta.len() {
+            // One row of R at a time: its product with the step, and what that adds to R'R·step.
+            let row = &self.root.row(i)[i..];
+            let image: f64 = row.iter().enumerate().map(|(k, r)| r * step(i + k)).sum();
+            rss += image * image;
+            xr[i..].iter_mut().zip(row).for_each(|(x, r)| *x -= image * r);
+        }
+        rss.max(0.0)
     }
 
     /// −n(u + ½ log 2π) − ½ RSS/σ², with 0·∞ = 0 for a perfect fit.
@@ -295,11 +303,24 @@ impl Gaussian {
     }
 
     fn value(&self, beta: &[f64], log_sd: f64) -> f64 {
-        self.value_from(self.residuals(beta).0, log_sd)
+        self.value_from(self.residuals(beta, &mut vec![0.0; beta.len()]), log_sd)
+    }
+
+    /// The value; the gradient in β and, if there is room for it, in log σ.
+    fn gradient(&self, beta: &[f64], log_sd: f64, gradient: &mut [f64]) -> f64 {
+        let (slopes, own) = gradient.split_at_mut(beta.len());
+        let rss = self.residuals(beta, slopes);
+        let precision = exp(-2.0 * log_sd).min(f64::MAX);
+        slopes.iter_mut().for_each(|g| *g *= precision);
+        if let Some(own) = own.first_mut() {
+            *own = if rss == 0.0 { 0.0 } else { rss * precision } - self.observations;
+        }
+        self.value_from(rss, log_sd)
     }
 
     fn expand(&self, beta: &[f64], log_sd: f64, free_sd: bool) -> Expansion {
-        let (rss, xr) = self.residuals(beta);
+        let mut xr = vec![0.0; beta.len()];
+        let rss = self.residuals(beta, &mut xr);
         let precision = exp(-2.0 * log_sd).min(f64::MAX);
         let mut out = Expansion::zeros(beta.len());
         out.value = self.value_from(rss, log_sd);
@@ -371,8 +392,9 @@ impl Outcomes {
     }
 }
 
-/// Rows that agree in every column and the offset, merged. Those with the same columns not 0 stand
-/// together, otherwise in the order in which they first come.
+/// Rows that agree in every column and the offset, merged. Those of a single observation come first;
+/// within these and the others, those with the same columns not 0 stand together, otherwise in the
+/// order in which they first come.
 struct Merged {
     columns: Vec<Vec<f64>>,
     offset: Vec<f64>,
@@ -416,7 +438,7 @@ impl Merged {
             }
         }
         let mut order: Vec<usize> = (0..first.len()).collect();
-        order.sort_by_key(|&slot| pattern[slot]);
+        order.sort_by_key(|&slot| (count[slot] != 1.0, pattern[slot]));
         let pick = |values: &[f64]| order.iter().map(|&s| values[first[s]]).collect::<Vec<f64>>();
         Merged {
             columns: columns.iter().map(|c| pick(c)).collect(),
