@@ -10,6 +10,7 @@ pub mod proposal;
 pub mod random;
 pub mod special;
 pub mod sum;
+pub mod ziggurat;
 
 pub use matrix::{Cholesky, Matrix, dot};
 pub use proposal::Proposal;

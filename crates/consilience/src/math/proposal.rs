@@ -3,10 +3,10 @@
 //! The t share is a defence: for a target that is nearly normal the weights stay below
 //! 1/(1 − share), and where the target's tails are heavier than normal they stay bounded by the t's.
 
+use super::ziggurat::{chi_square, normal};
 use super::{Cholesky, LOG_2PI, Matrix, Stream, dot};
 use libm::{exp, lgamma, log, log1p};
 use rand::RngExt;
-use rand_distr::{ChiSquared, Distribution, StandardNormal};
 
 /// A defensive mixture (1 − share)·N(m, FF') + share·t(df, m, FF').
 #[derive(Debug, Clone)]
@@ -49,14 +49,13 @@ impl Proposal {
     /// This many draws.
     pub fn draw(&self, count: usize, rng: &mut Stream) -> Draws {
         let d = self.mean.len();
-        let chi_square = ChiSquared::new(self.df).expect("degrees of freedom are positive");
         let mut thetas = Matrix::zeros(count, d);
         let mut log_density = Vec::with_capacity(count);
         let mut z = vec![0.0; d];
         for k in 0..count {
-            z.iter_mut().for_each(|v| *v = StandardNormal.sample(rng));
+            z.iter_mut().for_each(|v| *v = normal(rng));
             if rng.random::<f64>() < self.t_share {
-                let stretch = (self.df / chi_square.sample(rng)).sqrt();
+                let stretch = (self.df / chi_square(self.df, rng)).sqrt();
                 z.iter_mut().for_each(|v| *v *= stretch);
             }
             for (i, theta) in thetas.row_mut(k).iter_mut().enumerate() {

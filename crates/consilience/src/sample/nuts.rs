@@ -6,13 +6,13 @@
 
 use super::{Chain, Sample};
 use crate::estimate::Mode;
+use crate::math::ziggurat::normal;
 use crate::math::{Matrix, Stream, dot};
 use crate::target::Target;
 use crate::{Error, Result};
 use nuts_rs::Chain as _;
 use nuts_rs::{CpuLogpFunc, CpuMath, CpuMathError, DiagNutsSettings, HasDims, LogpError, Settings};
 use rand::Rng;
-use rand_distr::{Distribution, StandardNormal};
 use std::collections::HashMap;
 
 /// Draws and warm-up of every chain.
@@ -135,7 +135,7 @@ fn chain(target: &dyn Target, mode: &Mode, lengths: Lengths, mut rng: Stream) ->
     };
     // The sampler learns its first scales from the gradient, which vanishes at the mode; and chains
     // that start apart can tell whether they come together.
-    let mut start: Vec<f64> = (0..d).map(|_| StandardNormal.sample(&mut rng)).collect();
+    let mut start: Vec<f64> = (0..d).map(|_| normal(&mut rng)).collect();
     let mut sampler =
         settings.new_chain(0, CpuMath::new(density), &mut rng).map_err(|e| failed(&e))?;
     let mut tries = 0;
