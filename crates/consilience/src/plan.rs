@@ -1,7 +1,9 @@
 //! From a study to something that can run: data read and split, schema agreed, models settled.
 
-use crate::combine::{Setting, combine};
-use crate::compare::{Comparison, PartitionReport};
+mod extras;
+
+use crate::combine::{Extras, Setting, baselines, combine};
+use crate::compare::{Baselines, Comparison, PartitionReport, VERSION, sweep};
 use crate::data::read::{TextFormat, Wanted, column_names, find_files, read_table};
 use crate::data::split::{Partition, Strata, split};
 use crate::data::{
@@ -14,12 +16,12 @@ use crate::model::{Family, Model, Parameter};
 use crate::question::{Answer, Question, Share, Survey};
 use crate::shard::Shard;
 use crate::study::{
-    Combine, Local, Missing, ModelSpec, ParameterName, Role, ShareRule, SplitBy, Study,
-    resolve_priors, unmatched_study_priors,
+    Missing, ModelSpec, ParameterName, Role, ShareRule, SplitBy, Study, resolve_priors,
+    unmatched_study_priors,
 };
 use crate::{Error, Level, Place, Result, Warning};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A study with its data at hand, checked, and ready to run.
@@ -39,6 +41,10 @@ pub struct Plan {
     pub warnings: Vec<Warning>,
     engine: Threads,
     traffic: Traffic,
+    /// Where the draws of the shards' chains are kept, if they are.
+    draws: Option<PathBuf>,
+    /// What the scales of coefficient priors are multiplied with, beside 1, if they are.
+    prior_scales: Option<Vec<f64>>,
 }
 
 impl Plan {
@@ -97,7 +103,18 @@ impl Plan {
             (settings, session.traffic())
         };
         let formulas = formulas.iter().map(Formula::to_string).collect();
-        Ok(Plan { study, files, partition: report, settings, formulas, warnings, engine, traffic })
+        Ok(Plan {
+            study,
+            files,
+            partition: report,
+            settings,
+            formulas,
+            warnings,
+            engine,
+            traffic,
+            draws: None,
+            prior_scales: None,
+        })
     }
 
     /// The shards, on this machine's threads.
@@ -105,36 +122,35 @@ impl Plan {
         &self.engine
     }
 
-    /// Keeps the draws of every shard's chains as Parquet files in this folder, which must be there.
-    /// An error where the study runs no chains.
-    pub fn keep_draws(&mut self, folder: &Path) -> Result<()> {
-        let options = &self.study.evidence;
-        let chains = match options.local {
-            Local::Auto => options.combine == Combine::Normal,
-            local => local.has_chains(),
-        };
-        if !chains {
-            let message = format!(
-                "there are no draws to keep: local = \"{}\" with combine = \"{}\" runs no chains; use for example --local nuts+warp3",
-                options.local, options.combine
-            );
-            return Err(Error::input(message));
-        }
-        self.engine.keep_draws(folder);
-        Ok(())
-    }
-
     /// Computes every model's evidence and compares them.
     pub fn run(&self, observer: &dyn Observer) -> Result<Comparison> {
         self.run_on(&self.engine, observer)
     }
 
+    /// Chooses by votes and upsampled evidences, and by every combination that suits the models.
+    pub fn baselines(&self, observer: &dyn Observer) -> Result<Baselines> {
+        let (methods, traffic) = baselines(&self.engine, observer, self.traffic, &self.settings)?;
+        let models = self.settings.iter().map(|s| s.model.name.clone()).collect();
+        Ok(Baselines {
+            version: VERSION,
+            models,
+            methods,
+            partition: self.partition.clone(),
+            traffic,
+            seconds: None,
+        })
+    }
+
     /// The same on another engine that has the same shards. The result has the same bits.
     pub fn run_on(&self, engine: &dyn Engine, observer: &dyn Observer) -> Result<Comparison> {
         let session = Session::resume(engine, observer, self.traffic);
-        let evidences = combine(&session, &self.settings)?;
+        // All priors at once: they share rounds, and the shards' likelihoods.
+        let settings = [self.settings.clone(), self.scaled_settings()].concat();
+        let mut evidences = combine(&session, &settings)?;
+        let scaled = evidences.split_off(self.settings.len());
+        self.add_consensus_draws(&mut evidences)?;
         let probabilities: Vec<f64> = self.study.models.iter().map(|m| m.probability).collect();
-        Ok(Comparison::new(
+        let mut comparison = Comparison::new(
             &self.settings,
             &self.formulas,
             &probabilities,
@@ -142,7 +158,11 @@ impl Plan {
             self.partition.clone(),
             self.warnings.clone(),
             session.traffic(),
-        ))
+        );
+        if self.prior_scales.is_some() {
+            comparison.prior_sensitivity = Some(sweep(&comparison, self.by_scale(scaled)));
+        }
+        Ok(comparison)
     }
 }
 
@@ -411,7 +431,14 @@ fn survey(study: &Study, models: Vec<Arc<Model>>, session: &Session) -> Result<V
             _ => Share::Equal { shards: surveys.len() },
         };
         let options = study.evidence.clone();
-        let mut setting = Setting { model, share, surveys, options, warnings: Vec::new() };
+        let mut setting = Setting {
+            model,
+            share,
+            surveys,
+            options,
+            warnings: Vec::new(),
+            extras: Extras::default(),
+        };
         setting.warnings.extend(rank_note(&setting));
         setting.warnings.extend(missing_levels(&setting));
         settings.push(setting);

@@ -25,6 +25,7 @@ pub mod table;
 mod terms;
 #[cfg(test)]
 mod testing;
+mod union;
 
 pub use describe::{Request, describe};
 pub use design::Design;
@@ -40,3 +41,4 @@ pub(crate) use schema::agree_or_blame;
 pub use schema::{Ask, agree};
 pub use table::{Column, Origin, Table};
 pub use terms::{MAX_TERMS, Term, Terms};
+pub use union::{Places, union};
