@@ -346,6 +346,7 @@ fn settle(study: &Study, terms: &[Terms], session: &Session) -> Result<Vec<Arc<M
             family: spec.family,
             recipe,
             parameters,
+            kernel: study.evidence.kernel,
         }));
     }
     Ok(models)

@@ -2,17 +2,17 @@
 
 use consilience::estimate::ParameterDiagnostics;
 use consilience::estimate::chains::{e_bfmi, ess, integrated_autocorrelation};
+use consilience::math::ziggurat::normal;
 use consilience::math::{Matrix, stream};
 use consilience::sample::{Chain, Sample};
-use rand_distr::{Distribution, StandardNormal};
 
 /// Stationary chains x' = ρx + √(1 − ρ²)·ε.
 fn autoregressive(rho: f64, chains: usize, draws: usize, seed: u64) -> Vec<Vec<f64>> {
     let chain = |c: usize| {
         let mut rng = stream(seed, c as u64, 0, "autoregressive chains");
-        let mut x: f64 = StandardNormal.sample(&mut rng);
+        let mut x = normal(&mut rng);
         let step = |_| {
-            let noise: f64 = StandardNormal.sample(&mut rng);
+            let noise = normal(&mut rng);
             let next = rho * x + (1.0 - rho * rho).sqrt() * noise;
             std::mem::replace(&mut x, next)
         };

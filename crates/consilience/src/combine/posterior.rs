@@ -154,9 +154,9 @@ pub(crate) fn consensus_draws(summaries: &[Summary], samples: &[Sample]) -> Resu
 mod tests {
     use super::*;
     use crate::estimate::Estimate;
+    use crate::math::ziggurat::normal;
     use crate::math::{Cholesky, stream};
     use crate::question::Diagnostics;
-    use rand_distr::{Distribution, StandardNormal};
 
     /// A normal subposterior as a shard reports it: analytic.
     fn summary(mean: Vec<f64>, precision: Matrix) -> Summary {
@@ -179,7 +179,7 @@ mod tests {
         let d = summary.mean.len();
         let mut thetas = Matrix::zeros(count, d);
         for k in 0..count {
-            let z: Vec<f64> = (0..d).map(|_| StandardNormal.sample(rng)).collect();
+            let z: Vec<f64> = (0..d).map(|_| normal(rng)).collect();
             let moved = factor.lower().times(&z);
             let row = thetas.row_mut(k).iter_mut().zip(&summary.mean).zip(moved);
             row.for_each(|((t, m), by)| *t = m + by);
