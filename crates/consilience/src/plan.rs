@@ -14,7 +14,7 @@ use crate::error::suggestion;
 use crate::math::Matrix;
 use crate::model::{Family, Model, Parameter};
 use crate::question::{Answer, Question, Share, Survey};
-use crate::shard::Shard;
+use crate::shard::{Budget, Shard};
 use crate::study::{
     Missing, ModelSpec, ParameterName, Role, ShareRule, SplitBy, Study, resolve_priors,
     unmatched_study_priors,
@@ -80,21 +80,18 @@ impl Plan {
             );
         }
         let partition = partition(&study, &table, &terms)?;
-        let shards: Vec<Shard> = partition
-            .rows()
-            .iter()
-            .enumerate()
-            .map(|(index, rows)| Shard::new(index, table.select(rows)))
-            .collect();
         let report = PartitionReport {
             shards: partition.shards,
             rows: table.rows(),
             dropped,
             by: study.split.by.to_string(),
             seed: study.split.seed,
-            hash: partition.hash,
+            hash: partition.hash.clone(),
         };
-        drop(table);
+        let tables = table.deal(&partition.assignment, partition.shards);
+        let budget = Arc::new(Budget::default());
+        let shard = |(i, table)| Shard::new(i, table).with_budget(budget.clone());
+        let shards = tables.into_iter().enumerate().map(shard).collect();
         let engine = Threads::new(shards, threads)?;
         let (settings, traffic) = {
             let session = Session::new(&engine, observer);
@@ -261,8 +258,9 @@ fn complete(study: &Study, table: Table) -> Result<(Table, usize)> {
     if study.data.missing == Missing::Error {
         table.refuse_missing()?;
     }
-    let (complete, dropped) = table.drop_missing();
-    if complete.rows() == 0 {
+    let Some(rows) = table.complete_rows() else { return Ok((table, 0)) };
+    let dropped = table.rows() - rows.len();
+    if rows.is_empty() {
         let message = format!(
             "no row is complete: all {dropped} rows miss a value in a column that the study uses ({}); leave such a column out of the formulas, or fill the values in",
             missing_counts(&table)?
@@ -271,7 +269,7 @@ fn complete(study: &Study, table: Table) -> Result<(Table, usize)> {
         let place = files.first().map(|(file, _)| Place::file(file)).unwrap_or_default();
         return Err(Error::input_at(place, message));
     }
-    Ok((complete, dropped))
+    Ok((table.select(&rows), dropped))
 }
 
 /// `x: 12, z: 3`: the columns that miss most values, and how many.
