@@ -1,5 +1,8 @@
 //! What is typed.
 
+use crate::run::arguments::{
+    COMBINE_HELP, CombineArguments, SPLIT_EXAMPLES, SplitArguments, StatusArguments, WorkArguments,
+};
 use clap::{Args, Parser, Subcommand};
 use consilience::study::{Combine, Local, Overrides};
 use std::path::PathBuf;
@@ -22,7 +25,8 @@ Exit codes:
   0  fine
   1  the run finished, but a warning says that its result is unreliable
   2  wrong usage or input
-  3  failure on the way";
+  3  failure on the way
+  4  not finished: answers of others are awaited (combine)";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -35,6 +39,16 @@ pub enum Command {
     /// Write a study file with comments for a data file
     #[command(after_help = INIT_EXAMPLES)]
     Init(InitArguments),
+    /// Split a study's data into a run directory, for workers on this or other machines
+    #[command(after_help = SPLIT_EXAMPLES)]
+    Split(SplitArguments),
+    /// Answer the open questions of a run directory's shards
+    Work(WorkArguments),
+    /// Combine the answers in a run directory: ask the next round, or print the result
+    #[command(after_help = COMBINE_HELP)]
+    Combine(CombineArguments),
+    /// Show how far a run is: rounds, shards answered, missing, failed
+    Status(StatusArguments),
 }
 
 const COMPARE_EXAMPLES: &str = "\
@@ -155,13 +169,13 @@ fn whole(text: &str) -> Result<u64, String> {
     })
 }
 
-fn threads(text: &str) -> Result<u64, String> {
+pub fn threads(text: &str) -> Result<u64, String> {
     let range = 1..=MOST_THREADS;
     let wrong = || format!("a whole number is needed, 1 to {MOST_THREADS}");
     text.parse().ok().filter(|n| range.contains(n)).ok_or_else(wrong)
 }
 
 /// A number as a count; what does not fit is too large for any limit anyway.
-fn count(number: u64) -> usize {
+pub fn count(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }

@@ -1,18 +1,20 @@
 //! The `consilience` program: which model do the data support, and how sure is that?
 //!
 //! Exit codes: 0 fine; 1 the run finished but its result is not to be trusted; 2 wrong usage or
-//! input; 3 failure on the way. Results go to stdout, everything else to stderr.
+//! input; 3 failure on the way; 4 answers are awaited. Results go to stdout, everything else to stderr.
 
 mod arguments;
 mod files;
 mod init;
 mod overview;
 mod progress;
+mod run;
 mod shell;
 mod text;
 
 use arguments::{Arguments, Command, CompareArguments, StudyArguments};
 use clap::Parser;
+use consilience::compare::Comparison;
 use consilience::plan::Plan;
 use consilience::study::Study;
 use consilience::{Error, Result};
@@ -23,10 +25,15 @@ use std::time::Instant;
 const UNRELIABLE: u8 = 1;
 const WRONG_INPUT: u8 = 2;
 const FAILURE: u8 = 3;
+const WAITING: u8 = 4;
 
 fn main() -> ExitCode {
     match run(&Arguments::parse()) {
         Ok(code) => code,
+        Err(Error::Waiting(waiting)) => {
+            eprintln!("{waiting}");
+            ExitCode::from(WAITING)
+        }
         Err(error) => {
             eprintln!("error: {error}");
             ExitCode::from(if error.is_input() { WRONG_INPUT } else { FAILURE })
@@ -46,6 +53,10 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
             print(&init::write(arguments)?)?;
             Ok(ExitCode::SUCCESS)
         }
+        Command::Split(arguments) => run::split(arguments),
+        Command::Work(arguments) => run::work(arguments),
+        Command::Combine(arguments) => run::combine(arguments),
+        Command::Status(arguments) => run::status(arguments),
     }
 }
 
@@ -69,12 +80,21 @@ fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     let mut comparison = plan.run(&bar)?;
     bar.clear();
     comparison.seconds = Some(start.elapsed().as_secs_f64());
-    let json =
-        serde_json::to_string_pretty(&comparison).expect("a comparison can be written") + "\n";
+    let json = document(&comparison);
     if let Some(folder) = &arguments.out {
         files::write_atomically(&folder.join("result.json"), &json)?;
     }
-    print(&if arguments.json { json } else { text::of(&comparison) })?;
+    report(&comparison, &json, arguments.json)
+}
+
+/// The JSON document.
+fn document(comparison: &Comparison) -> String {
+    serde_json::to_string_pretty(comparison).expect("a comparison can be written") + "\n"
+}
+
+/// Prints a result as the document or as a table.
+fn report(comparison: &Comparison, json: &str, as_json: bool) -> Result<ExitCode> {
+    print(&if as_json { json.to_string() } else { text::of(comparison) })?;
     let reliable = comparison.is_reliable();
     Ok(if reliable { ExitCode::SUCCESS } else { ExitCode::from(UNRELIABLE) })
 }

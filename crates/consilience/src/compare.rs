@@ -7,7 +7,7 @@ use crate::math::log_sum_exp;
 use crate::model::{Family, Model};
 use crate::question::Diagnostics;
 use crate::{Level, Warning};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The version of the JSON document that a [`Comparison`] becomes.
 pub const VERSION: u32 = 1;
@@ -105,7 +105,7 @@ pub struct ShardResult {
 }
 
 /// How the data were split.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PartitionReport {
     /// Number of shards.
     pub shards: usize,

@@ -17,6 +17,8 @@ pub struct Gathered {
     pub outline: Outline,
     /// The data files.
     pub files: Vec<PathBuf>,
+    /// The names of all columns of the data.
+    pub names: Vec<String>,
     /// How the rows are split.
     pub partition: PartitionReport,
     /// Each shard's rows.
@@ -33,10 +35,11 @@ pub(crate) fn text_format(study: &Study) -> TextFormat {
 impl Gathered {
     /// Reads, checks and splits a study's data.
     pub fn new(study: Study) -> Result<Gathered> {
-        let mut files = Vec::new();
+        let (mut files, mut names) = (Vec::new(), Vec::new());
         let outline = Outline::new(study, |study| {
             files = find_files(&study.data.folder, &study.data.path)?;
-            column_names(&files[0], &text_format(study))
+            names = column_names(&files[0], &text_format(study))?;
+            Ok(names.clone())
         })?;
         let Complete { table, dropped, mut warnings } = read_complete(&outline, &files)?;
         let study = &outline.study;
@@ -51,7 +54,7 @@ impl Gathered {
             seed: study.split.seed,
             hash: partition.hash,
         };
-        Ok(Gathered { outline, files, partition, shards, warnings })
+        Ok(Gathered { outline, files, names, partition, shards, warnings })
     }
 }
 
