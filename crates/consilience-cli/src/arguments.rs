@@ -3,6 +3,10 @@
 use crate::run::arguments::{
     COMBINE_HELP, CombineArguments, SPLIT_EXAMPLES, SplitArguments, StatusArguments, WorkArguments,
 };
+use crate::sites::arguments::{
+    ANSWER_EXAMPLES, ASK_EXAMPLES, AnswerArguments, AskArguments, KeygenArguments, ShowArguments,
+};
+use crate::slurm::{EngineArguments, StepArguments};
 use clap::{Args, Parser, Subcommand};
 use consilience::study::{Combine, Local, Overrides};
 use std::path::PathBuf;
@@ -49,6 +53,19 @@ pub enum Command {
     Combine(CombineArguments),
     /// Show how far a run is: rounds, shards answered, missing, failed
     Status(StatusArguments),
+    /// Ask sites whose data stay with them: makes a question file to send to them
+    #[command(after_help = ASK_EXAMPLES)]
+    Ask(AskArguments),
+    /// At a site: answer a question file with the site's own data
+    #[command(after_help = ANSWER_EXAMPLES)]
+    Answer(AnswerArguments),
+    /// Say in plain words what a question or answer file holds
+    Show(ShowArguments),
+    /// Make a pair of keys with which a site signs its answers
+    Keygen(KeygenArguments),
+    /// One step of a detached Slurm run, for the jobs themselves
+    #[command(hide = true)]
+    SlurmStep(StepArguments),
 }
 
 const COMPARE_EXAMPLES: &str = "\
@@ -57,6 +74,7 @@ Examples:
   consilience compare examples/flights.toml --shards 200 --split-seed 3
   consilience compare examples/flights.toml --combine normal --local importance
   consilience compare examples/flights.toml --json | jq '.models[].log_evidence'
+  consilience compare examples/flights.toml --engine slurm --slurm-args '--partition=short'
 
 The result is a table of log evidences with standard errors, log Bayes factors against the best
 model and posterior model probabilities; below it stands what should be known about them. With
@@ -116,6 +134,8 @@ pub struct CompareArguments {
     /// No progress bar
     #[arg(long, short)]
     pub quiet: bool,
+    #[command(flatten)]
+    pub engine: EngineArguments,
 }
 
 /// What to write a study for.
@@ -161,7 +181,7 @@ impl StudyArguments {
 const MOST_THREADS: u64 = 1024;
 
 /// A whole number. The standard library's word on others ("invalid digit") helps nobody.
-fn whole(text: &str) -> Result<u64, String> {
+pub fn whole(text: &str) -> Result<u64, String> {
     use std::num::IntErrorKind::PosOverflow;
     text.parse().map_err(|error: std::num::ParseIntError| match error.kind() {
         PosOverflow => format!("it can be at most {}", u64::MAX),

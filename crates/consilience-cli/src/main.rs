@@ -10,6 +10,8 @@ mod overview;
 mod progress;
 mod run;
 mod shell;
+mod sites;
+mod slurm;
 mod text;
 
 use arguments::{Arguments, Command, CompareArguments, StudyArguments};
@@ -57,6 +59,11 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         Command::Work(arguments) => run::work(arguments),
         Command::Combine(arguments) => run::combine(arguments),
         Command::Status(arguments) => run::status(arguments),
+        Command::Ask(arguments) => sites::ask(arguments),
+        Command::Answer(arguments) => sites::answer(arguments),
+        Command::Show(arguments) => sites::show(arguments),
+        Command::Keygen(arguments) => sites::keygen(arguments),
+        Command::SlurmStep(arguments) => slurm::step(arguments),
     }
 }
 
@@ -72,12 +79,21 @@ fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
         files::make_folder(folder)?;
     }
     let bar = progress::Bar::new(!arguments.quiet);
-    let mut plan = plan(&arguments.study, &bar)?;
-    if let Some(folder) = &arguments.keep_draws {
-        plan.keep_draws(folder)?;
-        files::make_folder(folder)?;
-    }
-    let mut comparison = plan.run(&bar)?;
+    let mut comparison = match arguments.engine.engine {
+        slurm::EngineName::Threads => {
+            arguments.engine.refuse_leftovers()?;
+            let mut plan = plan(&arguments.study, &bar)?;
+            if let Some(folder) = &arguments.keep_draws {
+                plan.keep_draws(folder)?;
+                files::make_folder(folder)?;
+            }
+            plan.run(&bar)?
+        }
+        slurm::EngineName::Slurm => match slurm::compare(arguments, &bar)? {
+            Some(comparison) => comparison,
+            None => return Ok(ExitCode::SUCCESS),
+        },
+    };
     bar.clear();
     comparison.seconds = Some(start.elapsed().as_secs_f64());
     let json = document(&comparison);

@@ -17,6 +17,11 @@ impl Bar {
         Bar(bar)
     }
 
+    /// Says something above the bar, or on stderr where there is no bar.
+    pub fn note(&self, text: &str) {
+        self.0.suspend(|| eprintln!("{text}"));
+    }
+
     /// Takes it off the screen.
     pub fn clear(&self) {
         self.0.finish_and_clear();

@@ -165,7 +165,10 @@ pub struct Diagnostics {
 }
 
 impl Question {
-    /// What it is called.
+    /// What questions can be called.
+    pub const KINDS: [&'static str; 5] = ["describe", "survey", "fit", "expand", "weigh"];
+
+    /// What it is called: one of [`KINDS`](Self::KINDS).
     pub fn kind(&self) -> &'static str {
         match self {
             Question::Describe { .. } => "describe",

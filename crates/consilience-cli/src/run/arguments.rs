@@ -62,6 +62,12 @@ impl WorkArguments {
 pub struct CombineArguments {
     /// The run directory
     pub run: PathBuf,
+    /// Answer files of sites to take in first, or folders with such files
+    #[arg(value_name = "ANSWER")]
+    pub answers: Vec<PathBuf>,
+    /// Go on without this site; may be given several times
+    #[arg(long, value_name = "SITE")]
+    pub without: Vec<String>,
     /// Wait for missing answers, with a progress bar, and go on until the result is there
     #[arg(long)]
     pub wait: bool,

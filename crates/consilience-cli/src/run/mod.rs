@@ -7,7 +7,7 @@ use crate::shell::word;
 use crate::text::{counted, grouped, table};
 use crate::{document, files, print, report};
 use arguments::{CombineArguments, SplitArguments, StatusArguments, WorkArguments};
-use consilience::run::{Courier, OpenRound, Run, Status, Stop, WorkReport};
+use consilience::run::{Courier, Kept, OpenRound, Run, Status, Stop, WorkReport};
 use consilience::study::Study;
 use consilience::{Error, Result};
 use std::collections::BTreeSet;
@@ -62,8 +62,10 @@ pub fn work(arguments: &WorkArguments) -> Result<ExitCode> {
     let mut total = WorkReport::default();
     let mut retry = arguments.retry;
     let mut failed = Vec::new();
+    let shards_kept = Kept::default();
+    let kept = arguments.wait.then_some(&shards_kept);
     loop {
-        let report = run.work_all(&shards, arguments.threads(), retry, &())?;
+        let report = run.work_all(&shards, arguments.threads(), retry, &(), kept)?;
         retry = false;
         total.answered += report.answered;
         total.known = report.known;
@@ -113,17 +115,25 @@ impl Courier for Patient {
 }
 
 pub fn combine(arguments: &CombineArguments) -> Result<ExitCode> {
-    let run = Run::open(&arguments.run)?;
+    let mut run = Run::open(&arguments.run)?;
+    let refused = crate::sites::take_in(&mut run, &arguments.without, &arguments.answers)?;
     let bar = Bar::new(!arguments.quiet && arguments.wait);
     let patient = Patient { said: Mutex::default() };
     let courier: &dyn Courier = if arguments.wait { &patient } else { &Stop };
     let comparison = match run.coordinate(courier, &bar) {
         Err(Error::Waiting(waiting)) => {
             let folder = word(run.folder());
-            eprintln!(
-                "{waiting}\nNext: consilience work {folder}, then again consilience combine {folder}"
-            );
-            return Ok(ExitCode::from(crate::WAITING));
+            if waiting.sites {
+                eprintln!(
+                    "{waiting}\nSend {} to the sites that have not answered it. Each answers with\n  consilience answer QUESTION --data ITS-DATA --site ITS-NAME\nand what comes back goes into\n  consilience combine {folder} ANSWER…",
+                    word(&waiting.question)
+                );
+            } else {
+                eprintln!(
+                    "{waiting}\nNext: consilience work {folder}, then again consilience combine {folder}"
+                );
+            }
+            return Ok(ExitCode::from(if refused { crate::WRONG_INPUT } else { crate::WAITING }));
         }
         other => other?,
     };

@@ -5,6 +5,7 @@ mod outline;
 mod settle;
 
 pub use gather::Gathered;
+pub(crate) use gather::{Complete, read_complete};
 pub use outline::Outline;
 
 use crate::combine::{Setting, combine};

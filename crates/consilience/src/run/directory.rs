@@ -140,6 +140,11 @@ impl Run {
         Ok(Run { folder: folder.to_path_buf(), manifest: Manifest::read(folder)? })
     }
 
+    /// Takes the place of the manifest, which is written already.
+    pub(super) fn replace(&mut self, manifest: Manifest) {
+        self.manifest = manifest;
+    }
+
     /// Its folder.
     pub fn folder(&self) -> &Path {
         &self.folder

@@ -7,7 +7,7 @@ use super::message::{
 use crate::compare::Comparison;
 use crate::engine::Engine;
 use crate::question::{Answer, Question};
-use crate::{Error, Place, Result};
+use crate::{Error, Level, Place, Result, Warning};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -135,6 +135,76 @@ pub(super) struct Asked {
     pub path: PathBuf,
 }
 
+/// A question file, as a site sees it.
+#[derive(Debug)]
+pub struct QuestionFile {
+    /// What it says of itself.
+    pub header: QuestionHeader,
+    posed: Posed,
+}
+
+impl QuestionFile {
+    /// Reads a question file and checks that it is sound in itself.
+    pub fn read(path: &Path) -> Result<QuestionFile> {
+        let Asked { header, posed, .. } = read_question(path)?;
+        Ok(QuestionFile { header, posed })
+    }
+
+    /// The questions.
+    pub fn questions(&self) -> &[Question] {
+        &self.posed.questions
+    }
+
+    /// The study as JSON and the sites' names, if it is for sites.
+    pub fn context(&self) -> Option<(&str, &[String])> {
+        self.posed.context.as_ref().map(|c| (c.study.as_str(), c.sites.as_slice()))
+    }
+}
+
+/// An answer file by itself, as `show` sees it: sound, but held against no question.
+#[derive(Debug)]
+pub struct AnswerFile {
+    /// What it says of itself.
+    pub header: AnswerHeader,
+    /// The public key it is signed with.
+    pub signer: Option<String>,
+    replies: Vec<Reply>,
+}
+
+impl AnswerFile {
+    /// Reads an answer file.
+    pub fn read(path: &Path) -> Result<AnswerFile> {
+        let bytes = message::load(path, LARGEST_QUESTION)?;
+        parse_answer(&bytes).map_err(|message| Error::input_at(Place::file(path), message))
+    }
+
+    /// Per question the answer, or the error that came in its place.
+    pub fn answers(&self) -> impl Iterator<Item = std::result::Result<&Answer, String>> {
+        self.replies.iter().map(|reply| match reply {
+            Reply::Answer(answer) => Ok(answer),
+            Reply::Failure(failure) => Err(failure.clone().error(self.header.shard).to_string()),
+        })
+    }
+}
+
+/// Takes an answer file's bytes apart.
+pub(super) fn parse_answer(bytes: &[u8]) -> std::result::Result<AnswerFile, String> {
+    let parsed = message::parse::<AnswerHeader>(bytes, Kind::Answer)?;
+    let replies: Vec<Reply> = message::decode(parsed.body)?;
+    if replies.len() != parsed.header.asks.len() {
+        return Err("it has not as many answers as its header names".into());
+    }
+    Ok(AnswerFile { header: parsed.header, signer: parsed.signer, replies })
+}
+
+/// Whether a file says that it is a question.
+pub(crate) fn is_question(path: &Path) -> bool {
+    use std::io::Read;
+    let mut first = [0; 20];
+    std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok()
+        && first == *b"consilience question"
+}
+
 /// What is known of a shard's answer.
 pub(super) enum Found {
     Missing,
@@ -176,6 +246,26 @@ impl<'a> Files<'a> {
         comparison.partition.shards = self.active.len();
         comparison.partition.rows = sites.values().map(|h| h.rows as usize).sum();
         comparison.partition.dropped = sites.values().map(|h| h.dropped as usize).sum();
+        for site in &manifest.without {
+            let message = format!("the site `{site}` was left out");
+            let advice = "its rows count for nothing in this result";
+            let note = Warning::new(Level::Note, "site-left-out", message, advice);
+            comparison.warnings.push(note);
+        }
+        for (place, &shard) in self.active.iter().enumerate() {
+            let Some(header) = sites.get(&shard).filter(|h| !h.merged.is_empty()) else { continue };
+            let columns: Vec<String> = header.merged.iter().map(|c| format!("`{c}`")).collect();
+            let message = format!(
+                "the site `{}` merged rare levels of {} into `{}`",
+                manifest.shards[shard].name,
+                columns.join(", "),
+                crate::site::OTHER
+            );
+            let advice =
+                "that is the site's policy (min_rows); rows of such levels count as one level";
+            let note = Warning::new(Level::Note, "levels-merged", message, advice);
+            comparison.warnings.push(note.shard(place));
+        }
     }
 }
 
@@ -307,6 +397,7 @@ pub(super) fn parse_question(bytes: &[u8]) -> std::result::Result<Asked, String>
     if posed.questions.is_empty() || !kinds.eq(header.asks.iter().map(String::as_str)) {
         return Err("its questions are not those that its header names".into());
     }
+    posed.questions.iter().try_for_each(super::trust::question)?;
     let body = postcard::to_stdvec(&posed.questions).expect("a question can always be written");
     let parts =
         [header.study.as_bytes(), header.partition.as_bytes(), header.schema.as_bytes(), &body];

@@ -88,7 +88,7 @@ pub(super) fn portable(study: &Study) -> Study {
 }
 
 /// The hash of columns.
-pub(super) fn schema_hash<'a>(names: impl Iterator<Item = &'a str>) -> String {
+pub(crate) fn schema_hash<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let lines: String = names.map(|name| format!("{name}\n")).collect();
     hex(&sha256(&[lines.as_bytes()]))
 }

@@ -157,12 +157,12 @@ pub(super) struct Message<'a, H> {
 }
 
 /// Bytes as hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The bytes that so many hexadecimal digits stand for.
-pub(super) fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
+pub(crate) fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digits = text.as_bytes();
     if digits.len() != 2 * N || !digits.iter().all(u8::is_ascii_hexdigit) {
         return None;
@@ -301,7 +301,7 @@ pub(super) fn parse<H: DeserializeOwned>(
 }
 
 /// Reads a file of at most so many bytes; what is larger is not read at all.
-pub(super) fn load(path: &Path, largest: u64) -> Result<Vec<u8>> {
+pub(crate) fn load(path: &Path, largest: u64) -> Result<Vec<u8>> {
     let failed = |source| Error::Io { path: path.to_path_buf(), source };
     let wrong = |message: String| Err(Error::input_at(Place::file(path), message));
     // Asked of the name first: opening a pipe would wait for somebody to write to it.
@@ -358,8 +358,24 @@ pub(super) fn check(replies: &[Reply], questions: &[Question]) -> std::result::R
     }
     for (reply, question) in replies.iter().zip(questions) {
         if let Reply::Answer(answer) = reply {
-            answer.check(question).map_err(|error| error.to_string())?;
+            super::trust::answer(answer, question)?;
         }
     }
     Ok(())
+}
+
+/// A site's answers as a file.
+pub(crate) fn encode_answer(
+    header: &AnswerHeader,
+    answers: Vec<Answer>,
+    key: Option<&SigningKey>,
+) -> Vec<u8> {
+    let replies: Vec<Reply> = answers.into_iter().map(Reply::Answer).collect();
+    let body = postcard::to_stdvec(&replies).expect("an answer can always be written");
+    encode(Kind::Answer, header, &body, key)
+}
+
+/// SHA-256 of a file's bytes as text.
+pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
+    hex(&sha256(&[bytes]))
 }

@@ -6,7 +6,9 @@ use super::message::{self, AnswerHeader, Failure, Kind, Reply, largest_answer};
 use crate::shard::Shard;
 use crate::{Error, Place, Result};
 use rayon::prelude::*;
+use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 /// What a worker is told of while it works.
 pub trait Work: Sync {
@@ -20,6 +22,22 @@ pub trait Work: Sync {
 
 impl Work for () {
     fn answered(&self, _: usize, _: Option<u64>) {}
+}
+
+/// Shards that a worker has read, so that it need not read them for every round.
+#[derive(Debug, Default)]
+pub struct Kept(Mutex<HashMap<usize, Arc<Shard>>>);
+
+impl Kept {
+    fn shard(&self, run: &Run, index: usize) -> Result<Arc<Shard>> {
+        let kept = || self.0.lock().expect("no thread panics while it holds the lock");
+        if let Some(shard) = kept().get(&index) {
+            return Ok(shard.clone());
+        }
+        let shard = Arc::new(Shard::new(index, run.shard(index)?));
+        kept().insert(index, shard.clone());
+        Ok(shard)
+    }
 }
 
 /// What a worker did.
@@ -86,12 +104,13 @@ impl Run {
         threads: usize,
         again: bool,
         watch: &dyn Work,
+        kept: Option<&Kept>,
     ) -> Result<WorkReport> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build();
         let pool =
             pool.map_err(|e| Error::numeric(format!("cannot start {threads} threads: {e}")))?;
         let reports: Vec<Result<WorkReport>> =
-            pool.install(|| shards.par_iter().map(|&s| self.work(s, again, watch)).collect());
+            pool.install(|| shards.par_iter().map(|&s| self.work(s, again, watch, kept)).collect());
         let mut total = WorkReport::default();
         for report in reports {
             let report = report?;
@@ -105,8 +124,16 @@ impl Run {
     }
 
     /// Answers every open question of a shard; with `again` also those that could not be answered
-    /// before. What is answered is not computed again.
-    pub fn work(&self, shard: usize, again: bool, watch: &dyn Work) -> Result<WorkReport> {
+    /// before. What is answered is not computed again. A worker that comes back keeps its shards.
+    pub fn work(
+        &self,
+        shard: usize,
+        again: bool,
+        watch: &dyn Work,
+        kept: Option<&Kept>,
+    ) -> Result<WorkReport> {
+        let own = Kept::default();
+        let rows = kept.unwrap_or(&own);
         let mut report = WorkReport::default();
         let name = &self.manifest().shards[shard].name;
         let Some(_lock) = Lock::take(&self.folder().join("work").join(format!("{name}.lock")))?
@@ -114,8 +141,6 @@ impl Run {
             report.busy.push(shard);
             return Ok(report);
         };
-        // Read at the first open question, since there may be none.
-        let mut rows: Option<Shard> = None;
         for asked in self.questions()? {
             if watch.stop() {
                 break;
@@ -129,11 +154,9 @@ impl Run {
                 Found::Refused(error) => report.replaced.push(error.to_string()),
                 Found::Whole(..) | Found::Missing => {}
             }
-            let rows = match &rows {
-                Some(rows) => rows,
-                None => rows.insert(Shard::new(shard, self.shard(shard)?)),
-            };
-            let replies = answer(rows, &asked, &mut report)?;
+            // Read at the first open question, since there may be none.
+            let rows = rows.shard(self, shard)?;
+            let replies = answer(&rows, &asked, &mut report)?;
             let header = AnswerHeader {
                 study: asked.header.study.clone(),
                 partition: asked.header.partition.clone(),
@@ -171,7 +194,7 @@ impl Run {
 pub(super) fn answer(shard: &Shard, asked: &Asked, report: &mut WorkReport) -> Result<Vec<Reply>> {
     let mut replies = Vec::new();
     for question in &asked.posed.questions {
-        replies.push(match shard.answer(question) {
+        replies.push(match guarded(|| shard.answer(question)) {
             Ok(answer) => Reply::Answer(answer),
             Err(error) => match Failure::of(&error) {
                 Some(failure) => {
@@ -183,4 +206,16 @@ pub(super) fn answer(shard: &Shard, asked: &Asked, report: &mut WorkReport) -> R
         });
     }
     Ok(replies)
+}
+
+/// Turns a panic into an error: a question may come from afar, and whatever it makes of us must not
+/// take others down.
+pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    // Nothing that a panic could leave half done outlives the closure but a shard's cache, whose lock
+    // would be poisoned.
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        Err(Error::numeric(
+            "the question could not be computed with; this is a defect, please report it",
+        ))
+    })
 }
