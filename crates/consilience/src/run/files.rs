@@ -150,6 +150,12 @@ impl QuestionFile {
         Ok(QuestionFile { header, posed })
     }
 
+    /// Takes a question file's bytes apart, or says what is wrong with them.
+    pub fn parse(bytes: &[u8]) -> std::result::Result<QuestionFile, String> {
+        let Asked { header, posed, .. } = parse_question(bytes)?;
+        Ok(QuestionFile { header, posed })
+    }
+
     /// The questions.
     pub fn questions(&self) -> &[Question] {
         &self.posed.questions
@@ -176,6 +182,16 @@ impl AnswerFile {
     pub fn read(path: &Path) -> Result<AnswerFile> {
         let bytes = message::load(path, LARGEST_QUESTION)?;
         parse_answer(&bytes).map_err(|message| Error::input_at(Place::file(path), message))
+    }
+
+    /// Takes an answer file's bytes apart, or says what is wrong with them.
+    pub fn parse(bytes: &[u8]) -> std::result::Result<AnswerFile, String> {
+        parse_answer(bytes)
+    }
+
+    /// Whether these can be answers to the questions, or what is wrong with them.
+    pub fn fits(&self, question: &QuestionFile) -> std::result::Result<(), String> {
+        message::check(&self.replies, &question.posed.questions)
     }
 
     /// Per question the answer, or the error that came in its place.

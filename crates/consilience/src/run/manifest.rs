@@ -126,22 +126,26 @@ impl Manifest {
             };
             return Err(Error::input_at(Place::file(folder), message));
         }
-        let bytes = super::message::load(&path, LARGEST)?;
+        Manifest::parse(&super::message::load(&path, LARGEST)?).map_err(wrong)
+    }
+
+    /// Reads a manifest from its bytes, or says what is wrong with it.
+    pub fn parse(bytes: &[u8]) -> std::result::Result<Manifest, String> {
         #[derive(Deserialize)]
         struct Version {
             format: u32,
         }
-        let version: Version = serde_json::from_slice(&bytes)
-            .map_err(|e| wrong(format!("this is no manifest of a run: {e}")))?;
+        let version: Version = serde_json::from_slice(bytes)
+            .map_err(|e| format!("this is no manifest of a run: {e}"))?;
         if version.format != FORMAT {
-            return Err(wrong(format!(
+            return Err(format!(
                 "the run is of format {}, and this program knows format {FORMAT}; use the version that made it",
                 version.format
-            )));
+            ));
         }
-        let manifest: Manifest = serde_json::from_slice(&bytes)
-            .map_err(|e| wrong(format!("the manifest is not sound: {e}")))?;
-        manifest.check().map_err(wrong)?;
+        let manifest: Manifest =
+            serde_json::from_slice(bytes).map_err(|e| format!("the manifest is not sound: {e}"))?;
+        manifest.check()?;
         Ok(manifest)
     }
 

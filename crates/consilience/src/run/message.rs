@@ -234,7 +234,9 @@ pub(super) fn parse<H: DeserializeOwned>(
     let (found, version) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
     if found != what {
         return Err(match found {
-            "question" | "answer" => format!("this is a {found} file, and a {what} is needed"),
+            "question" | "answer" => {
+                format!("this is a file of kind `{found}`, and an `{what}` is needed")
+            }
             _ => format!("this is no {what} file of this program"),
         });
     }

@@ -74,7 +74,8 @@ impl Policy {
         Ok(policy)
     }
 
-    fn parse(text: &str) -> std::result::Result<Policy, String> {
+    /// Reads a policy from its text, or says what is wrong with it.
+    pub fn parse(text: &str) -> std::result::Result<Policy, String> {
         let policy: Policy = toml::from_str(text).map_err(|e| format!("this is no policy: {e}"))?;
         if let Some(unknown) = policy.forbid.iter().find(|k| !Question::KINDS.contains(&k.as_str()))
         {
