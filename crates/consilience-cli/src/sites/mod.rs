@@ -216,18 +216,20 @@ pub fn take_in(run: &mut Run, without: &[String], answers: &[PathBuf]) -> Result
             paths.push(path.clone());
         }
     }
-    let (mut new, mut known, mut refused) = (0, 0, false);
+    let (mut new, mut known, mut old, mut refused) = (0, 0, 0, false);
     for (_, received) in run.receive(&paths)? {
         match received {
             Received::New(_) => new += 1,
             Received::Known(_) => known += 1,
+            Received::Old(_) => old += 1,
             Received::Refused(error) => {
                 refused = true;
                 eprintln!("refused: {error}");
             }
         }
     }
-    eprintln!("{} taken in, {known} known before", counted(new, "answer"));
+    let old = if old > 0 { format!(", {old} not needed any more") } else { String::new() };
+    eprintln!("{} taken in, {known} known before{old}", counted(new, "answer"));
     Ok(refused)
 }
 
