@@ -38,6 +38,9 @@ pub enum Command {
     /// Compute every model's log evidence and compare the models
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareArguments),
+    /// Choose by votes and by every combination, side by side
+    #[command(after_help = BASELINES_EXAMPLES)]
+    Baselines(BaselinesArguments),
     /// Check a study and its data and say what would be run, without running it
     Check(StudyArguments),
     /// Write a study file with comments for a data file
@@ -73,12 +76,26 @@ Examples:
   consilience compare examples/flights.toml
   consilience compare examples/flights.toml --shards 200 --split-seed 3
   consilience compare examples/flights.toml --combine normal --local importance
+  consilience compare examples/flights.toml --parameters --posterior draws
+  consilience compare examples/flights.toml --prior-scale 0.5,1,2,5
+  consilience compare examples/flights.toml --leave-one-out
   consilience compare examples/flights.toml --json | jq '.models[].log_evidence'
   consilience compare examples/flights.toml --engine slurm --slurm-args '--partition=short'
 
 The result is a table of log evidences with standard errors, log Bayes factors against the best
-model and posterior model probabilities; below it stands what should be known about them. With
---json the same comes as one JSON document (docs/json.md describes it).";
+model with Kass and Raftery's words for them, and posterior model probabilities with 95% intervals
+(from the standard errors); below it stands what should be known about them. With --json the same
+comes as one JSON document (docs/json.md describes it).";
+
+const BASELINES_EXAMPLES: &str = "\
+Majority vote and Borda count rank the models on every shard and count; upsampling has every shard
+stand for all of the data and takes the mean or the median. Beside them stand the combinations: normal,
+cmc-is, augmented (logistic and probit models with normal priors) and exact. Votes lose to the truth as
+shards get smaller: this command shows when.
+
+Examples:
+  consilience baselines examples/flights.toml
+  consilience baselines study.toml --shards 50 --json";
 
 const INIT_EXAMPLES: &str = "\
 Examples:
@@ -103,10 +120,10 @@ pub struct StudyArguments {
     /// Seed of the split into shards
     #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true)]
     pub split_seed: Option<u64>,
-    /// How shards are combined: exact (a few rounds) or normal (one round, approximate)
+    /// How shards are combined: exact (a few rounds), normal (one round, approximate), cmc-is (two rounds) or augmented (one round; logistic and probit)
     #[arg(long, value_name = "METHOD")]
     pub combine: Option<Combine>,
-    /// How a shard's own evidence is computed: auto, none, laplace, importance, nuts+bridge, nuts+warp3, nuts+importance, gibbs+chib or gibbs+bridge
+    /// How a shard's own evidence is computed: auto, none, quadrature, laplace, importance, nuts+bridge, nuts+warp3, nuts+importance, gibbs+chib or gibbs+bridge
     #[arg(long, value_name = "METHOD")]
     pub local: Option<Local>,
     /// Monte Carlo draws, at most
@@ -131,6 +148,34 @@ pub struct CompareArguments {
     /// Keep the draws of every shard's chains as Parquet files in DIR (needs local = nuts+… or gibbs+…)
     #[arg(long, value_name = "DIR")]
     pub keep_draws: Option<PathBuf>,
+    /// Print the log Bayes factors of all pairs of models
+    #[arg(long)]
+    pub bayes_factors: bool,
+    /// Print every model's parameters given all the data, and their averages over the models
+    #[arg(long)]
+    pub parameters: bool,
+    /// Write draws of every model's parameters given all the data to DIR/MODEL.parquet (columns chain, draw and one per parameter). With combine = normal they are made of the shards' draws: give --keep-draws too
+    #[arg(long, value_name = "DIR")]
+    pub posterior: Option<PathBuf>,
+    /// Compare again with the scale (sd) of every coefficient's prior times each FACTOR, such as 0.5,2,5: does the ranking move? The priors of the intercept, log_sd and log_dispersion stay
+    #[arg(long, value_name = "FACTOR,…", value_delimiter = ',', value_parser = factor, allow_negative_numbers = true, conflicts_with = "keep_draws")]
+    pub prior_scale: Vec<f64>,
+    /// Show how far each shard pulls the log Bayes factors: the comparison without it (needs combine = exact)
+    #[arg(long)]
+    pub leave_one_out: bool,
+    /// No progress bar
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// How to show the ways to choose.
+#[derive(Debug, Args)]
+pub struct BaselinesArguments {
+    #[command(flatten)]
+    pub study: StudyArguments,
+    /// Print one JSON document instead of the table
+    #[arg(long)]
+    pub json: bool,
     /// No progress bar
     #[arg(long, short)]
     pub quiet: bool,
@@ -187,6 +232,12 @@ pub fn whole(text: &str) -> Result<u64, String> {
         PosOverflow => format!("it can be at most {}", u64::MAX),
         _ => "a whole number is needed, 0 or more".to_string(),
     })
+}
+
+/// A positive number.
+fn factor(text: &str) -> Result<f64, String> {
+    let number = text.trim().parse().ok().filter(|f: &f64| f.is_finite() && *f > 0.0);
+    number.ok_or_else(|| "positive numbers are needed, with commas between them".to_string())
 }
 
 pub fn threads(text: &str) -> Result<u64, String> {

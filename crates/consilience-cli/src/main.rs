@@ -4,6 +4,8 @@
 //! input; 3 failure on the way; 4 answers are awaited. Results go to stdout, everything else to stderr.
 
 mod arguments;
+mod baselines;
+mod decomposition;
 mod files;
 mod init;
 mod overview;
@@ -14,7 +16,7 @@ mod sites;
 mod slurm;
 mod text;
 
-use arguments::{Arguments, Command, CompareArguments, StudyArguments};
+use arguments::{Arguments, BaselinesArguments, Command, CompareArguments, StudyArguments};
 use clap::Parser;
 use consilience::compare::Comparison;
 use consilience::plan::Plan;
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<ExitCode> {
     match &arguments.command {
         Command::Compare(arguments) => compare(arguments),
+        Command::Baselines(arguments) => show_baselines(arguments),
         Command::Check(arguments) => {
             let plan = plan(arguments, &progress::Bar::new(false))?;
             print(&overview::of(&plan, &arguments.study))?;
@@ -87,6 +90,16 @@ fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
                 plan.keep_draws(folder)?;
                 files::make_folder(folder)?;
             }
+            if let Some(folder) = &arguments.posterior {
+                plan.keep_posterior()?;
+                files::make_folder(folder)?;
+            }
+            if !arguments.prior_scale.is_empty() {
+                plan.scale_priors(&arguments.prior_scale)?;
+            }
+            if arguments.leave_one_out {
+                plan.leave_one_out()?;
+            }
             plan.run(&bar)?
         }
         slurm::EngineName::Slurm => match slurm::compare(arguments, &bar)? {
@@ -100,7 +113,16 @@ fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     if let Some(folder) = &arguments.out {
         files::write_atomically(&folder.join("result.json"), &json)?;
     }
-    report(&comparison, &json, arguments.json)
+    let written = match &arguments.posterior {
+        Some(folder) => comparison.write_posterior(folder)?,
+        None => Vec::new(),
+    };
+    let tables = text::Tables {
+        bayes_factors: arguments.bayes_factors,
+        parameters: arguments.parameters,
+        written: &written,
+    };
+    report(&comparison, &json, arguments.json, &tables)
 }
 
 /// The JSON document.
@@ -109,10 +131,26 @@ fn document(comparison: &Comparison) -> String {
 }
 
 /// Prints a result as the document or as a table.
-fn report(comparison: &Comparison, json: &str, as_json: bool) -> Result<ExitCode> {
-    print(&if as_json { json.to_string() } else { text::of(comparison) })?;
+fn report(
+    comparison: &Comparison,
+    json: &str,
+    as_json: bool,
+    tables: &text::Tables,
+) -> Result<ExitCode> {
+    print(&if as_json { json.to_string() } else { text::of(comparison, tables) })?;
     let reliable = comparison.is_reliable();
     Ok(if reliable { ExitCode::SUCCESS } else { ExitCode::from(UNRELIABLE) })
+}
+
+fn show_baselines(arguments: &BaselinesArguments) -> Result<ExitCode> {
+    let start = Instant::now();
+    let bar = progress::Bar::new(!arguments.quiet);
+    let mut result = plan(&arguments.study, &bar)?.baselines(&bar)?;
+    bar.clear();
+    result.seconds = Some(start.elapsed().as_secs_f64());
+    let json = || serde_json::to_string_pretty(&result).expect("a result can be written") + "\n";
+    print(&if arguments.json { json() } else { baselines::of(&result) })?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Writes to stdout. A reader that has gone away is no failure of ours.

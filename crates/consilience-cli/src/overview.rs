@@ -2,7 +2,7 @@
 
 use crate::shell::word;
 use crate::text::{counted, grouped, list};
-use consilience::model::Model;
+use consilience::model::{Family, Model};
 use consilience::plan::Plan;
 use consilience::study::{Combine, Local, ShareRule};
 use std::fmt::Write;
@@ -78,8 +78,20 @@ fn evidence(plan: &Plan) -> String {
     match options.combine {
         Combine::Normal => format!(
             "normal: one round, each shard by {} with {draws} draws (seed {seed}), taken as normal",
-            if options.local == Local::Auto { Local::Importance } else { options.local }
+            options.local
         ),
+        Combine::CmcIs => format!(
+            "cmc-is: each shard by {} with {draws} draws, then {} draws from the product of their normals, weighed by all (seed {seed})",
+            options.local,
+            grouped(options.proposals as f64)
+        ),
+        Combine::Augmented => format!(
+            "augmented: one round of Gibbs sampling with {draws} draws, of which {} conditionals are combined (seed {seed})",
+            grouped(options.proposals.min(options.draws) as f64)
+        ),
+        _ if options.statistics && plan.settings[0].model.family == Family::Gaussian => {
+            "exact: one round of sufficient statistics, the rest at the centre".to_string()
+        }
         _ => {
             let fit = match options.local {
                 Local::Auto | Local::None => String::new(),

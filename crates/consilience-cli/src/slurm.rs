@@ -101,8 +101,14 @@ struct Submitted {
 
 /// Compares models on the cluster; `None` if the run goes on by itself.
 pub fn compare(arguments: &CompareArguments, bar: &Bar) -> Result<Option<Comparison>> {
-    if arguments.keep_draws.is_some() {
-        return Err(Error::input("--keep-draws needs --engine threads"));
+    let given = [
+        ("--keep-draws", arguments.keep_draws.is_some()),
+        ("--posterior", arguments.posterior.is_some()),
+        ("--prior-scale", !arguments.prior_scale.is_empty()),
+        ("--leave-one-out", arguments.leave_one_out),
+    ];
+    if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
+        return Err(Error::input(format!("{flag} needs --engine threads")));
     }
     let engine = &arguments.engine;
     let study = Study::read_with(&arguments.study.study, &arguments.study.overrides())?;

@@ -1,28 +1,64 @@
 //! A comparison as a table with what should be known about it below.
 
+mod tables;
+
 use consilience::compare::{Comparison, ModelResult};
 use consilience::estimate::Estimate;
 use consilience::{Level, Warning};
 use std::fmt::Write;
+use std::path::PathBuf;
+
+/// What is to be shown beside the comparison itself, its sweep of priors and its shards left out.
+#[derive(Default)]
+pub struct Tables<'a> {
+    /// All pairs of models.
+    pub bayes_factors: bool,
+    /// The models' parameters and their averages.
+    pub parameters: bool,
+    /// Files of posterior draws.
+    pub written: &'a [PathBuf],
+}
 
 /// The whole report.
-pub fn of(comparison: &Comparison) -> String {
+pub fn of(comparison: &Comparison, tables: &Tables) -> String {
     let mut out = String::new();
     let partition = &comparison.partition;
+    let rows = partition.rows as f64;
+    let observations: f64 = comparison.models[0].shards.iter().map(|s| s.rows).sum();
+    let weighted = match observations == rows {
+        true => String::new(),
+        false => format!(" ({} observations)", grouped(observations)),
+    };
     let _ = writeln!(
         out,
-        "{} rows in {} (by {}, partition {})\n",
-        grouped(partition.rows as f64),
+        "{} rows{weighted} in {} (by {}, partition {})\n",
+        grouped(rows),
         counted(partition.shards, "shard"),
         partition.by,
         partition.hash
     );
     out += &models(comparison);
+    out += &winner(comparison);
+    out += &crate::decomposition::of(comparison);
+    if tables.bayes_factors {
+        out += &tables::bayes_factors(comparison);
+    }
+    if tables.parameters {
+        out += &tables::parameters(comparison);
+        out += &tables::averages(comparison);
+    }
+    out += &tables::prior_sensitivity(comparison);
+    out += &tables::leave_one_out(comparison);
+    if !tables.written.is_empty() {
+        let files: Vec<String> = tables.written.iter().map(|f| f.display().to_string()).collect();
+        let _ = write!(out, "\nPosterior draws: {}\n", files.join(", "));
+    }
     let _ = write!(
         out,
-        "\n{}, {} moved",
+        "\n{}, {} to each shard and {} back",
         counted(comparison.rounds as usize, "round"),
-        bytes(comparison.bytes_moved)
+        bytes(comparison.traffic.bytes_sent / partition.shards.max(1) as u64),
+        bytes(comparison.traffic.bytes_received / partition.shards.max(1) as u64)
     );
     let _ = match comparison.seconds {
         Some(seconds) => writeln!(out, ", {seconds:.1} s"),
@@ -33,30 +69,65 @@ pub fn of(comparison: &Comparison) -> String {
 }
 
 fn models(comparison: &Comparison) -> String {
-    let head = ["model", "log evidence", "log Bayes factor", "probability", "rows", "parameters"];
+    let head = [
+        "model",
+        "log evidence",
+        "log Bayes factor",
+        "against it",
+        "probability",
+        "95% interval",
+        "parameters",
+    ];
     let mut rows = vec![head.map(String::from)];
     for model in &comparison.models {
-        let observations: f64 = model.shards.iter().map(|s| s.rows).sum();
         rows.push([
             model.name.clone(),
             estimate(model.log_evidence),
-            bayes_factor(model),
+            bayes_factor(model.log_bayes_factor),
+            model.strength.map_or(String::new(), |s| s.short().into()),
             probability(model.probability),
-            grouped(observations),
-            model.parameters.iter().filter(|p| p.sd > 0.0).count().to_string(),
+            model.probability_interval.map_or("unknown".into(), interval),
+            free(model).to_string(),
         ]);
     }
     table(&rows)
 }
 
+fn free(model: &ModelResult) -> usize {
+    model.parameters.iter().filter(|p| p.sd > 0.0).count()
+}
+
+/// A probability's interval; nothing where its ends look the same.
+fn interval(ends: [f64; 2]) -> String {
+    let [low, high] = ends.map(probability);
+    if low == high { String::new() } else { format!("{low} to {high}") }
+}
+
+/// Which model is the best, and how sure that is.
+fn winner(comparison: &Comparison) -> String {
+    if comparison.models.len() < 2 {
+        return String::new();
+    }
+    let name = &comparison.best.name;
+    let sure = match comparison.best.certainty {
+        None => "Without error bars it cannot be told how sure that is.".into(),
+        Some(p) if p > 0.9999 => "The Monte Carlo errors are too small to change that.".into(),
+        Some(p) => {
+            format!("Given the Monte Carlo errors, it truly comes first with probability {p:.4}.")
+        }
+    };
+    format!("\nMost probable: {name}. {sure}\n")
+}
+
 /// Columns of text: the first to the left, the others to the right.
-pub fn table<const N: usize>(rows: &[[String; N]]) -> String {
-    let width = |j: usize| rows.iter().map(|r| r[j].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..N).map(width).collect();
+pub fn table<R: AsRef<[String]>>(rows: &[R]) -> String {
+    let columns = rows.first().map_or(0, |row| row.as_ref().len());
+    let width = |j: usize| rows.iter().map(|r| r.as_ref()[j].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut out = String::new();
     for row in rows {
         let mut line = String::new();
-        for (j, cell) in row.iter().enumerate() {
+        for (j, cell) in row.as_ref().iter().enumerate() {
             let pad = " ".repeat(widths[j] - cell.chars().count());
             if j == 0 {
                 line += cell;
@@ -77,7 +148,13 @@ pub fn table<const N: usize>(rows: &[[String; N]]) -> String {
 pub fn estimate(estimate: Estimate) -> String {
     match estimate.se {
         None => format!("{:.3} (no error bar)", estimate.value),
+        // Quadrature and closed forms err only by rounding.
+        Some(se) if se > 0.0 && se < 1e-6 => format!("{:.6} ± {se:.0e}", estimate.value),
         Some(se) => {
+            // What is known to more digits than anybody reads shows how many those are.
+            if se > 0.0 && se < 5e-7 {
+                return format!("{:.6} ± {se:.0e}", estimate.value);
+            }
             let decimals = if se > 0.0 { (1.0 - se.log10().floor()).clamp(0.0, 6.0) } else { 3.0 };
             let decimals = decimals as usize;
             format!("{:.decimals$} ± {se:.decimals$}", estimate.value)
@@ -85,8 +162,8 @@ pub fn estimate(estimate: Estimate) -> String {
     }
 }
 
-fn bayes_factor(model: &ModelResult) -> String {
-    let factor = model.log_bayes_factor;
+/// A log Bayes factor against the best model.
+fn bayes_factor(factor: Estimate) -> String {
     if factor == Estimate::ZERO { "0 (best)".into() } else { estimate(factor) }
 }
 
@@ -116,7 +193,8 @@ pub fn counted(count: usize, what: &str) -> String {
     format!("{} {what}{}", grouped(count as f64), if count == 1 { "" } else { "s" })
 }
 
-fn bytes(count: u64) -> String {
+/// An amount of data.
+pub fn bytes(count: u64) -> String {
     match count {
         0..10_000 => format!("{count} bytes"),
         10_000..10_000_000 => format!("{:.0} kB", count as f64 / 1e3),

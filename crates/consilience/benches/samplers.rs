@@ -71,7 +71,7 @@ fn fit(plan: &Plan, method: Local) -> Option<(Summary, f64)> {
     let question = Question::Fit {
         model: setting.model.clone(),
         share: setting.share,
-        order: FitOrder { method, draws: 10_000, warmup: 2_000, chains: 1, seed: 1 },
+        order: FitOrder { method, draws: 10_000, warmup: 2_000, chains: 1, power: 1.0, seed: 1 },
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
     let start = Instant::now();

@@ -3,12 +3,12 @@
 use crate::estimate::bridge::{Bridge, Warp, bridge, moments};
 use crate::estimate::chains::SampleDiagnostics;
 use crate::estimate::importance::{self, LEAST_ESS, T_DF, T_SHARE, Weighted};
-use crate::estimate::{Batch, Chib, Estimate, Laplace, Mode, newton};
-use crate::math::{Cholesky, Proposal, Stream, log_mean_exp, stream};
+use crate::estimate::{Batch, Chib, Estimate, Laplace, Linear, Mode, newton};
+use crate::math::{Cholesky, LOG_2PI, Matrix, Proposal, Stream, log_mean_exp, stream};
 use crate::model::{Model, Subposterior, unbounded};
-use crate::question::{Diagnostics, FitOrder, Summary};
+use crate::question::{Augmentation, Diagnostics, FitOrder, Summary};
 use crate::sample::nuts::{Lengths, nuts};
-use crate::sample::{GibbsDraws, Sample, gibbs};
+use crate::sample::{Conditional, GibbsDraws, Sample, gibbs};
 use crate::study::Local;
 use crate::target::Target;
 use crate::{Error, Level, Result, Warning};
@@ -44,6 +44,17 @@ pub fn fit(
     order: &FitOrder,
     shard: usize,
 ) -> Result<Fitted> {
+    if matches!(order.method, Local::Auto | Local::Quadrature) {
+        match quadrature(target, w) {
+            Some(summary) => return Ok(Fitted { summary, sample: None }),
+            None if order.method == Local::Quadrature => {
+                return Err(Error::input(
+                    "local = \"quadrature\" is for Gaussian models with normal priors of the coefficients and a prior of log_sd that leaves one clear peak; use local = \"auto\"",
+                ));
+            }
+            None => {}
+        }
+    }
     let found = newton::find_mode(target, 1e-9, 200)?;
     unbounded::refuse(model, target, &found.mode, w)?;
     let task = Task { model, target, mode: found.mode, order, shard };
@@ -62,6 +73,67 @@ pub fn fit(
         warning.shard = Some(shard);
     }
     Ok(fitted)
+}
+
+/// Fits a model to one shard by Gibbs sampling and keeps this many conditionals of its parameters.
+pub fn augment(
+    model: &Model,
+    target: &Subposterior,
+    w: f64,
+    order: &FitOrder,
+    conditionals: usize,
+    shard: usize,
+) -> Result<Augmentation> {
+    let found = newton::find_mode(target, 1e-9, 200)?;
+    unbounded::refuse(model, target, &found.mode, w)?;
+    let task = Task { model, target, mode: found.mode, order, shard };
+    let draws = task.gibbs_keeping(conditionals)?;
+    let d = target.dim();
+    let means = draws.conditionals.iter().flat_map(|c| c.mean.clone()).collect();
+    let lower = |c: &Conditional| -> Vec<f64> {
+        (0..d).flat_map(|i| c.precision.lower().row(i)[..=i].to_vec()).collect()
+    };
+    let factors = draws.conditionals.iter().flat_map(lower).collect();
+    let mut summary = task.chib(draws)?.summary;
+    summary.diagnostics.newton_steps = Some(found.steps);
+    summary.warnings.iter_mut().for_each(|warning| warning.shard = Some(shard));
+    Ok(Augmentation {
+        summary,
+        means: Matrix::from_rows(conditionals, d, means),
+        factors: Matrix::from_rows(conditionals, d * (d + 1) / 2, factors),
+    })
+}
+
+/// A Gaussian shard with normal priors: evidence and moments by an integral over log σ alone.
+fn quadrature(target: &Subposterior, w: f64) -> Option<Summary> {
+    let (gaussian, fixed) = target.likelihood().gaussian()?;
+    let powered;
+    let gaussian = match target.power() {
+        1.0 => gaussian,
+        power => {
+            powered = gaussian.to_the(power);
+            &powered
+        }
+    };
+    let found = Linear::new(gaussian, target.priors(), w, fixed)?;
+    // The mode only serves to tell how normal the posterior is; without one it says nothing.
+    let mode = newton::find_mode(target, 1e-9, 200).ok();
+    let (at, precision) = match &mode {
+        Some(mode) => (mode.mode.theta.clone(), mode.mode.precision.clone()),
+        None => (found.mean.clone(), Cholesky::new(&found.covariance)?.inverse()),
+    };
+    Some(Summary {
+        method: Local::Quadrature.name().into(),
+        log_z: found.log_z,
+        mean: found.mean,
+        covariance: found.covariance,
+        mode: at,
+        precision,
+        effective: None,
+        batches: Vec::new(),
+        diagnostics: Diagnostics { newton_steps: mode.map(|m| m.steps), ..Diagnostics::default() },
+        warnings: Vec::new(),
+    })
 }
 
 impl Task<'_> {
@@ -147,6 +219,10 @@ impl Task<'_> {
         summary.mean = found.mean;
         summary.covariance = found.covariance;
         summary.batches = weighted.batches(BATCHES);
+        let kept = weighted.resampled();
+        let log_f: Vec<f64> = kept.iter().map(|&k| weighted.log_target[k]).collect();
+        let draws = kept.iter().map(|&k| weighted.thetas.row(k));
+        compare_with_normal(&mut summary, draws, &log_f);
         summary
     }
 
@@ -205,12 +281,21 @@ impl Task<'_> {
     }
 
     fn gibbs(&self) -> Result<GibbsDraws> {
+        self.gibbs_keeping(0)
+    }
+
+    fn gibbs_keeping(&self, conditionals: usize) -> Result<GibbsDraws> {
         let (draws, warmup) = (self.order.draws, self.order.warmup);
-        gibbs(self.target, Some(&self.mode.theta), draws, warmup, &mut self.stream("gibbs"))
+        let start = Some(self.mode.theta.as_slice());
+        gibbs(self.target, start, draws, warmup, conditionals, &mut self.stream("gibbs"))
     }
 
     fn gibbs_chib(&self) -> Result<Fitted> {
-        let GibbsDraws { chain, reference, log_ordinates } = self.gibbs()?;
+        self.chib(self.gibbs()?)
+    }
+
+    fn chib(&self, draws: GibbsDraws) -> Result<Fitted> {
+        let GibbsDraws { chain, reference, log_ordinates, .. } = draws;
         let found = Chib::new(self.target, &reference, log_ordinates)?;
         let sample = Sample { chains: vec![chain] };
         let mut summary = self.summary(Local::GibbsChib, found.log_z);
@@ -239,7 +324,28 @@ impl Task<'_> {
         summary.diagnostics.draws = Some(kept);
         summary.diagnostics.ess = seen.ess_bulk;
         summary.diagnostics.chains = Some(Box::new(seen));
+        let log_f: Vec<f64> = sample.chains.iter().flat_map(|c| c.log_density.clone()).collect();
+        compare_with_normal(summary, all_draws(sample), &log_f);
     }
+}
+
+/// Notes how far the density strays from the normal one with its moments, as far as draws show it.
+fn compare_with_normal<'a>(
+    summary: &mut Summary,
+    draws: impl Iterator<Item = &'a [f64]>,
+    log_f: &[f64],
+) {
+    let Some(factor) = Cholesky::new(&summary.covariance) else { return };
+    let constant = 0.5 * (summary.mean.len() as f64 * LOG_2PI + factor.log_det());
+    let (mut least, mut greatest) = (f64::INFINITY, f64::NEG_INFINITY);
+    for (theta, log_f) in draws.zip(log_f).filter(|(_, f)| f.is_finite()) {
+        let offset: Vec<f64> = theta.iter().zip(&summary.mean).map(|(t, m)| t - m).collect();
+        let log_normal = -constant - 0.5 * factor.inverse_quadratic(&offset);
+        let ratio = log_f - summary.log_z.value - log_normal;
+        (least, greatest) = (least.min(ratio), greatest.max(ratio));
+    }
+    summary.diagnostics.log_ratio_least = Some(least).filter(|v| v.is_finite());
+    summary.diagnostics.log_ratio_greatest = Some(greatest).filter(|v| v.is_finite());
 }
 
 /// All draws, chain after chain.

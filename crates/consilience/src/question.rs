@@ -1,6 +1,6 @@
 //! What is asked of a shard, and what it answers: the only things that pass between the two.
 
-use crate::data::{Fact, Request};
+use crate::data::{Fact, Recipe, Request};
 use crate::estimate::chains::SampleDiagnostics;
 use crate::estimate::{Batch, Estimate};
 use crate::math::Matrix;
@@ -22,6 +22,11 @@ pub enum Question {
         /// The column of row weights.
         weights: Option<String>,
     },
+    /// The sufficient statistics of Gaussian models.
+    Statistics {
+        /// The design that has the columns of all of them.
+        recipe: Arc<Recipe>,
+    },
     /// How a model's design looks on this shard.
     Survey {
         /// The model.
@@ -35,6 +40,17 @@ pub enum Question {
         share: Share,
         /// How.
         order: FitOrder,
+    },
+    /// The shard's own evidence by Gibbs sampling, with conditionals of the parameters along the chain.
+    Augment {
+        /// The model.
+        model: Arc<Model>,
+        /// The shard's share of the prior.
+        share: Share,
+        /// How.
+        order: FitOrder,
+        /// How many conditionals.
+        conditionals: usize,
     },
     /// The log density at a point, to second order.
     Expand {
@@ -67,6 +83,8 @@ pub struct FitOrder {
     pub warmup: usize,
     /// Chains.
     pub chains: usize,
+    /// The power of the likelihood: 1, but for a shard that is to stand for many like it.
+    pub power: f64,
     /// Seed.
     pub seed: u64,
 }
@@ -102,10 +120,19 @@ impl Share {
 pub enum Answer {
     /// To Describe: one fact per request.
     Description(Vec<Fact>),
+    /// To Statistics.
+    Statistics {
+        /// Observations: rows, each counted with its weight.
+        observations: f64,
+        /// The upper triangular F with F'F = [X, y]'[X, y].
+        factor: Matrix,
+    },
     /// To Survey.
     Survey(Survey),
     /// To Fit.
     Summary(Box<Summary>),
+    /// To Augment.
+    Augmentation(Box<Augmentation>),
     /// To Expand.
     Expansion(Expansion),
     /// To Weigh: log f_s at each point.
@@ -149,6 +176,17 @@ pub struct Summary {
     pub warnings: Vec<Warning>,
 }
 
+/// What data augmentation on one shard returns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Augmentation {
+    /// The shard's own evidence and moments.
+    pub summary: Summary,
+    /// θ given the latent variables is N(m, (LL')⁻¹): the means m, evenly spaced along the chain.
+    pub means: Matrix,
+    /// L, lower triangular, row after row without its zeros.
+    pub factors: Matrix,
+}
+
 /// How a fit went. What does not apply is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Diagnostics {
@@ -160,20 +198,28 @@ pub struct Diagnostics {
     pub k_hat: Option<f64>,
     /// Newton steps to the mode.
     pub newton_steps: Option<usize>,
+    /// The least of log p̃(θ|y_s) − log N(θ; μ_s, Σ_s) over the draws: −log B of the normal
+    /// approximation's error bound is at most this.
+    pub log_ratio_least: Option<f64>,
+    /// The greatest of the same: log A is at least this.
+    pub log_ratio_greatest: Option<f64>,
     /// How the chains ran; `None` where there are none.
     pub chains: Option<Box<SampleDiagnostics>>,
 }
 
 impl Question {
     /// What questions can be called.
-    pub const KINDS: [&'static str; 5] = ["describe", "survey", "fit", "expand", "weigh"];
+    pub const KINDS: [&'static str; 7] =
+        ["describe", "statistics", "survey", "fit", "augment", "expand", "weigh"];
 
     /// What it is called: one of [`KINDS`](Self::KINDS).
     pub fn kind(&self) -> &'static str {
         match self {
             Question::Describe { .. } => "describe",
+            Question::Statistics { .. } => "statistics",
             Question::Survey { .. } => "survey",
             Question::Fit { .. } => "fit",
+            Question::Augment { .. } => "augment",
             Question::Expand { .. } => "expand",
             Question::Weigh { .. } => "weigh",
         }
@@ -182,9 +228,10 @@ impl Question {
     /// The model it is about.
     pub fn model(&self) -> Option<&Arc<Model>> {
         match self {
-            Question::Describe { .. } => None,
+            Question::Describe { .. } | Question::Statistics { .. } => None,
             Question::Survey { model }
             | Question::Fit { model, .. }
+            | Question::Augment { model, .. }
             | Question::Expand { model, .. }
             | Question::Weigh { model, .. } => Some(model),
         }
@@ -204,7 +251,16 @@ impl Answer {
                 let p = survey.nonzero.len();
                 survey.observations.is_finite() && p <= d && survey.gram.is_sound(p, p)
             }
+            (Question::Statistics { recipe }, Answer::Statistics { observations, factor }) => {
+                let size = recipe.columns.len() + 1;
+                observations.is_finite() && factor.is_sound(size, size)
+            }
             (Question::Fit { .. }, Answer::Summary(summary)) => summary.is_sound(d),
+            (Question::Augment { conditionals, .. }, Answer::Augmentation(answer)) => {
+                answer.summary.is_sound(d)
+                    && answer.means.is_sound(*conditionals, d)
+                    && answer.factors.is_sound(*conditionals, d * (d + 1) / 2)
+            }
             (Question::Expand { .. }, Answer::Expansion(at)) => {
                 !at.value.is_nan() && at.gradient.len() == d && at.hessian.has_size(d, d)
             }
@@ -226,6 +282,11 @@ impl Answer {
 }
 
 impl Summary {
+    /// Whether it takes the subposterior as normal around its mode: Laplace's approximation.
+    pub fn is_normal(&self) -> bool {
+        self.effective.is_none() && self.mean == self.mode
+    }
+
     fn is_sound(&self, d: usize) -> bool {
         let finite = |v: &[f64]| v.len() == d && v.iter().all(|x| x.is_finite());
         self.log_z.value.is_finite()

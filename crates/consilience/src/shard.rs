@@ -1,9 +1,9 @@
 //! A shard: rows that answer questions and nothing else.
 
 use crate::data::draws::write_draws;
-use crate::data::{Table, describe};
-use crate::fit::fit;
-use crate::math::fingerprint;
+use crate::data::{Recipe, Table, describe};
+use crate::fit::{augment, fit};
+use crate::math::{Triangle, fingerprint};
 use crate::model::{Likelihood, Model, Subposterior};
 use crate::question::{Answer, FitOrder, Question, Share, Summary, Survey};
 use crate::target::Target;
@@ -17,7 +17,8 @@ use std::sync::{Arc, Mutex};
 pub struct Shard {
     index: usize,
     table: Table,
-    /// Likelihoods built so far, by the model's content: one study asks about a model many times.
+    /// Likelihoods built so far, by what they depend on: one study asks about a model many times,
+    /// and maybe under several priors.
     likelihoods: Mutex<HashMap<u64, Arc<Likelihood>>>,
     /// Where the draws of chains are kept, if they are.
     draws: Option<PathBuf>,
@@ -60,9 +61,16 @@ impl Shard {
             Question::Describe { requests, weights } => {
                 Answer::Description(describe(&self.table, weights.as_deref(), requests)?)
             }
+            Question::Statistics { recipe } => self.statistics(recipe)?,
             Question::Survey { model } => Answer::Survey(self.survey(model)?),
             Question::Fit { model, share, order } => {
                 Answer::Summary(Box::new(self.fit(model, *share, order)?))
+            }
+            Question::Augment { model, share, order, conditionals } => {
+                let w = share.of(self.likelihood(model)?.observations);
+                let target = self.target(model, *share, 1.0 / w)?;
+                let answer = augment(model, &target, w, order, *conditionals, self.index)?;
+                Answer::Augmentation(Box::new(answer))
             }
             Question::Expand { model, share, theta } => {
                 let target = self.target(model, *share, 1.0)?;
@@ -81,7 +89,7 @@ impl Shard {
 
     /// The likelihood of a model on these rows, built at its first use.
     fn likelihood(&self, model: &Model) -> Result<Arc<Likelihood>> {
-        let key = model.content_hash();
+        let key = model.likelihood_hash();
         let mut built = self.likelihoods.lock().expect("no thread panics while it holds the lock");
         if let Some(likelihood) = built.get(&key) {
             return Ok(likelihood.clone());
@@ -97,6 +105,20 @@ impl Shard {
         let w = share.of(likelihood.observations);
         let priors = model.free_priors();
         Ok(Subposterior::new(likelihood, priors, w, smoothing, model.start()))
+    }
+
+    fn statistics(&self, recipe: &Recipe) -> Result<Answer> {
+        let design = recipe.design(&self.table)?;
+        let rows = design.response.len();
+        let weights = design.weights.unwrap_or_else(|| vec![1.0; rows]);
+        let scale = |column: Vec<f64>| -> Vec<f64> {
+            column.iter().zip(&weights).map(|(v, w)| v * w.sqrt()).collect()
+        };
+        let columns: Vec<Vec<f64>> =
+            design.columns.into_iter().chain([design.response]).map(scale).collect();
+        let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
+        let factor = Triangle::of_columns(&slices, rows).into_root();
+        Ok(Answer::Statistics { observations: weights.iter().sum(), factor })
     }
 
     fn survey(&self, model: &Model) -> Result<Survey> {
@@ -120,7 +142,7 @@ impl Shard {
 
     fn fit(&self, model: &Model, share: Share, order: &FitOrder) -> Result<Summary> {
         let w = share.of(self.likelihood(model)?.observations);
-        let target = self.target(model, share, 1.0 / w)?;
+        let target = self.target(model, share, 1.0 / w)?.with_power(order.power);
         let fitted = fit(model, &target, w, order, self.index)?;
         if let (Some(folder), Some(sample)) = (&self.draws, &fitted.sample) {
             let names: Vec<String> = model.free().map(|p| p.name.clone()).collect();
@@ -132,7 +154,12 @@ impl Shard {
 
 /// `a-slope-per-carrier-shard-7.parquet`; where a model's name is not fit for a file's, a number that
 /// belongs to it keeps two such names apart.
-fn draws_file(model: &str, shard: usize) -> String {
+pub(crate) fn draws_file(model: &str, shard: usize) -> String {
+    format!("{}-shard-{shard}.parquet", file_stem(model))
+}
+
+/// A model's name as the beginning of a file's.
+pub(crate) fn file_stem(model: &str) -> String {
     let fit = |c: char| if c.is_alphanumeric() { c } else { '-' };
     let slug: String = model.chars().take(60).map(fit).collect();
     let mark = if slug == model.replace(' ', "-") {
@@ -140,7 +167,7 @@ fn draws_file(model: &str, shard: usize) -> String {
     } else {
         format!("-{:08x}", fingerprint(model) as u32)
     };
-    format!("{slug}{mark}-shard-{shard}.parquet")
+    format!("{slug}{mark}")
 }
 
 fn fits(model: &Model, columns: usize) -> Result<()> {

@@ -50,6 +50,13 @@ impl Expansion {
         Expansion { value: 0.0, gradient: vec![0.0; d], hessian: Matrix::zeros(d, d) }
     }
 
+    /// The expansion of a multiple of the log density.
+    pub fn scale(&mut self, factor: f64) {
+        self.value *= factor;
+        self.gradient.iter_mut().for_each(|g| *g *= factor);
+        self.hessian.scale(factor);
+    }
+
     /// The expansion of the sum of two log densities at one point.
     pub fn add(&mut self, other: &Expansion) {
         self.value += other.value;

@@ -36,7 +36,7 @@ fn mode(target: &Subposterior) -> Mode {
 
 fn sample(target: &Subposterior, draws: usize, warmup: usize, seed: u64) -> (GibbsDraws, Chib) {
     let mut rng = stream(seed, 0, 0, "gibbs test");
-    let found = gibbs(target, Some(&mode(target).theta), draws, warmup, &mut rng).unwrap();
+    let found = gibbs(target, Some(&mode(target).theta), draws, warmup, 0, &mut rng).unwrap();
     let chib = Chib::new(target, &found.reference, found.log_ordinates.clone()).unwrap();
     (found, chib)
 }
@@ -247,7 +247,8 @@ fn empty_cases_are_exact() {
 fn chains_repeat_and_forget_their_start() {
     let target = target(Family::Probit, &small(60, 2), &[None; 2], 1.0);
     let run = |start: Option<&[f64]>, draws, warmup| {
-        let found = gibbs(&target, start, draws, warmup, &mut stream(9, 0, 0, "repeat")).unwrap();
+        let found =
+            gibbs(&target, start, draws, warmup, 0, &mut stream(9, 0, 0, "repeat")).unwrap();
         let chib = Chib::new(&target, &found.reference, found.log_ordinates.clone()).unwrap();
         (found, chib)
     };
@@ -267,7 +268,7 @@ fn chains_repeat_and_forget_their_start() {
 #[test]
 fn what_is_not_supported_is_refused_by_name() {
     let refuse = |target: &Subposterior, start: Option<&[f64]>| {
-        let error = gibbs(target, start, 10, 5, &mut stream(1, 0, 0, "refuse")).unwrap_err();
+        let error = gibbs(target, start, 10, 5, 0, &mut stream(1, 0, 0, "refuse")).unwrap_err();
         assert!(error.is_input());
         error.to_string()
     };
@@ -289,7 +290,7 @@ fn what_is_not_supported_is_refused_by_name() {
     odd.weights.as_mut().unwrap()[5] = 1.5;
     assert!(refuse(&target(Family::Probit, &odd, &[None; 2], 1.0), None).contains("whole"));
     let overflow =
-        gibbs(&good, Some(&[f64::MAX, f64::MAX]), 1, 1, &mut stream(1, 0, 0, "overflow"));
+        gibbs(&good, Some(&[f64::MAX, f64::MAX]), 1, 1, 0, &mut stream(1, 0, 0, "overflow"));
     assert!(overflow.unwrap_err().to_string().contains("overflowed"));
     assert!(Chib::new(&good, &[0.0; 2], vec![0.0]).is_err());
     assert!(Chib::new(&good, &[0.0; 2], vec![0.0, f64::NAN]).is_err());

@@ -195,7 +195,7 @@ fn error_bars_are_honest() {
     let models = common::truth()["gauss"]["models"].clone();
     for (what, evidence, shards) in [
         ("importance", "combine = \"normal\"\nlocal = \"importance\"\ndraws = 1000", 1),
-        ("exact", "combine = \"exact\"\ndraws = 1000\nse_target = 1e-9", 10),
+        ("exact", "statistics = false\ndraws = 1000\nse_target = 1e-9", 10),
     ] {
         let mut zs = Vec::new();
         for seed in 1..=40 {
@@ -224,7 +224,8 @@ fn error_bars_are_honest() {
 fn the_overlap_has_an_honest_error_bar_and_no_bias_from_few_draws() {
     let estimate = |draws: usize, seed: u64| {
         let mut case = Case::new("gauss.parquet", 5);
-        case.evidence = format!("combine = \"normal\"\ndraws = {draws}\nseed = {seed}");
+        case.evidence =
+            format!("combine = \"normal\"\nlocal = \"importance\"\ndraws = {draws}\nseed = {seed}");
         case.model(GAUSS, "gaussian");
         run(&case.text()).models[0].log_evidence
     };

@@ -4,7 +4,7 @@ pub mod arguments;
 
 use crate::progress::Bar;
 use crate::shell::word;
-use crate::text::{counted, grouped, table};
+use crate::text::{Tables, counted, grouped, table};
 use crate::{document, files, print, report};
 use arguments::{CombineArguments, SplitArguments, StatusArguments, WorkArguments};
 use consilience::run::{Courier, Kept, OpenRound, Run, Status, Stop, WorkReport};
@@ -140,7 +140,8 @@ pub fn combine(arguments: &CombineArguments) -> Result<ExitCode> {
     bar.clear();
     let json = document(&comparison);
     files::write_atomically(&run.result_path(), &json)?;
-    report(&comparison, &json, arguments.json)
+    let tables = Tables { bayes_factors: false, parameters: false, written: &[] };
+    report(&comparison, &json, arguments.json, &tables)
 }
 
 pub fn status(arguments: &StatusArguments) -> Result<ExitCode> {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods)]
 
+mod extras;
 mod faults;
 mod init;
 mod output;

@@ -1,8 +1,9 @@
 //! Exact up to Monte Carlo error, in a few rounds.
 //!
 //! Newton rounds find the mode of the full posterior: every shard sends log f_s, its gradient and
-//! Hessian at the current point, and their sums are those of all the data. Then importance rounds:
-//! draws θ_k from a defensive mixture g around that mode go out, each shard returns log f_s(θ_k), and
+//! Hessian at the current point, and their sums are those of all the data. One round at points along the
+//! axes of the curvature tells to which sides the posterior falls slowly. Then importance rounds: draws
+//! θ_k from a defensive mixture g of that shape go out, each shard returns log f_s(θ_k), and
 //!
 //! ```text
 //! log p(y) ≈ log mean_k exp( Σ_s log f_s(θ_k) − log g(θ_k) ),
@@ -10,15 +11,17 @@
 //!
 //! which is unbiased for p(y) whatever the shape of the posterior and however the data are split.
 
+use super::leave_one_out::Again;
 use super::{
-    Combination, CombineDiagnostics, Evidence, Next, Setting, homogeneity, log_alpha, summaries,
+    Agreement, Combination, CombineDiagnostics, Evidence, Next, PosteriorDraws, Setting,
+    homogeneity, leave_one_out, sum_of_weights, summaries,
 };
-use crate::estimate::importance::{T_DF, T_SHARE, adapted};
-use crate::estimate::{Estimate, Importance, Mode, Newton, Step, Weighted};
+use crate::estimate::importance::{T_DF, T_SHARE, adapted, probes, sides};
+use crate::estimate::{Importance, Mode, Newton, Step, Weighted};
 use crate::math::proposal::Draws;
-use crate::math::{Matrix, Proposal, Stream, stream};
-use crate::question::{Answer, Diagnostics, Question, Summary};
-use crate::study::Local;
+use crate::math::{Matrix, Proposal, Sobol, Stream, stream};
+use crate::question::{Answer, Question, Summary};
+use crate::study::{Local, Points};
 use crate::target::Expansion;
 use crate::{Level, Result, Warning};
 use std::sync::Arc;
@@ -26,6 +29,9 @@ use std::sync::Arc;
 /// Half the squared Newton decrement at which the mode is near enough: the importance rounds take
 /// care of the rest.
 const TOLERANCE: f64 = 1e-6;
+
+/// The share of effective draws beyond which a proposal is left as it is.
+const WELL_PLACED: f64 = 0.75;
 
 /// Draws of the first importance round.
 const PILOT: usize = 1000;
@@ -38,6 +44,7 @@ pub(super) struct Exact {
     setting: Setting,
     stage: Stage,
     summaries: Option<Vec<Summary>>,
+    agreement: Vec<Agreement>,
     warnings: Vec<Warning>,
     newton_rounds: usize,
     weigh_rounds: usize,
@@ -47,7 +54,9 @@ enum Stage {
     Start,
     Fit,
     Climb(Box<Newton>),
+    Probe(Box<Weigh>),
     Weigh(Box<Weigh>),
+    Again(Box<Again>),
 }
 
 struct Weigh {
@@ -56,9 +65,15 @@ struct Weigh {
     covariance: Matrix,
     proposal: Proposal,
     rng: Stream,
+    /// Where points come from, if not from `rng` alone.
+    sobol: Option<Sobol>,
     /// What was sent out and is being weighed.
     pending: Option<Draws>,
     weighted: Option<Weighted>,
+    /// log f_s of each of these draws, shard by shard, if it will be needed.
+    by_shard: Option<Vec<Vec<f64>>>,
+    /// Whether the proposal was moved to where weights said.
+    adapted: bool,
 }
 
 impl Exact {
@@ -67,6 +82,7 @@ impl Exact {
             setting,
             stage: Stage::Start,
             summaries: None,
+            agreement: Vec::new(),
             warnings: Vec::new(),
             newton_rounds: 0,
             weigh_rounds: 0,
@@ -102,7 +118,7 @@ impl Exact {
         let give_up = matches!(step, Ok(Step::Evaluate(_))) && self.rounds_left() <= KEPT_BACK;
         match step {
             Ok(Step::Converged(mode)) => {
-                let scores: Vec<(Vec<f64>, Matrix)> = shards
+                let scores: Vec<homogeneity::Score> = shards
                     .into_iter()
                     .map(|at| {
                         let mut information = at.hessian;
@@ -110,8 +126,9 @@ impl Exact {
                         (at.gradient, information)
                     })
                     .collect();
-                let rows = self.setting.rows();
-                self.warnings.extend(homogeneity::warnings(&scores, &rows, &mode.factor));
+                self.agreement = self.setting.compare_shards(&scores, &mode.factor);
+                let warnings = homogeneity::warnings(&self.agreement, &self.setting.names());
+                self.warnings.extend(warnings);
                 Ok(self.begin_weighing(&mode))
             }
             Ok(Step::Evaluate(theta)) if !give_up => {
@@ -143,38 +160,67 @@ impl Exact {
     fn begin_weighing(&mut self, mode: &Mode) -> Next {
         let seed = self.setting.options.seed;
         let centre = mode.theta.clone();
-        let mut weigh = Weigh {
+        // The centre is no shard: it has the number after the last.
+        let mut rng = stream(seed, self.setting.model.stream(), u64::MAX, "exact");
+        let even = self.setting.options.points == Points::Sobol;
+        let weigh = Weigh {
             proposal: Proposal::from_precision(centre.clone(), &mode.factor, T_SHARE, T_DF),
             covariance: mode.factor.inverse(),
             centre,
-            // The centre is no shard: it has the number after the last.
-            rng: stream(seed, self.setting.model.stream(), u64::MAX, "exact"),
+            sobol: even.then(|| Sobol::new(&mut rng)),
+            rng,
             pending: None,
             weighted: None,
+            by_shard: None,
+            adapted: false,
         };
+        // One more round shows to which sides the posterior falls slowly, if there are rounds.
+        if self.rounds_left() > KEPT_BACK {
+            let thetas = Arc::new(probes(&weigh.proposal, mode.theta.len()));
+            self.stage = Stage::Probe(Box::new(weigh));
+            return self.weigh(thetas);
+        }
+        self.first_draws(weigh)
+    }
+
+    /// Shapes the proposal by the densities at the probes.
+    fn probed(&mut self, mut weigh: Weigh, answers: Vec<Answer>) -> Next {
+        let count = probes(&weigh.proposal, weigh.centre.len()).rows();
+        let scales = sides(&sum_of_weights(answers, count));
+        weigh.proposal = weigh.proposal.with_sides(scales);
+        self.first_draws(weigh)
+    }
+
+    fn first_draws(&mut self, mut weigh: Weigh) -> Next {
         let first = self.setting.options.draws.min(PILOT);
         let question = self.ask_weights(&mut weigh, first);
         self.stage = Stage::Weigh(Box::new(weigh));
         question
     }
 
-    fn ask_weights(&mut self, weigh: &mut Weigh, count: usize) -> Next {
+    fn weigh(&mut self, thetas: Arc<Matrix>) -> Next {
         self.weigh_rounds += 1;
-        let draws = weigh.proposal.draw(count, &mut weigh.rng);
-        let thetas = Arc::new(draws.thetas.clone());
-        weigh.pending = Some(draws);
         let (model, share) = (self.setting.model.clone(), self.setting.share);
         Next::Ask(Question::Weigh { model, share, thetas })
+    }
+
+    fn ask_weights(&mut self, weigh: &mut Weigh, count: usize) -> Next {
+        let draws = match &mut weigh.sobol {
+            Some(sobol) => weigh.proposal.draw_evenly(count, sobol, &mut weigh.rng),
+            None => weigh.proposal.draw(count, &mut weigh.rng),
+        };
+        let thetas = Arc::new(draws.thetas.clone());
+        weigh.pending = Some(draws);
+        self.weigh(thetas)
     }
 
     /// Takes the shards' log densities; draws more, adapts the proposal, or finishes.
     fn weighed(&mut self, mut weigh: Box<Weigh>, answers: Vec<Answer>) -> Result<Next> {
         let draws = weigh.pending.take().expect("answers come after a question");
-        let mut log_target = vec![0.0; draws.log_density.len()];
-        for answer in answers {
-            let Answer::Weights(weights) = answer else { unreachable!("the session checks kinds") };
-            log_target.iter_mut().zip(weights).for_each(|(sum, w)| *sum += w);
+        if self.setting.extras.leave_one_out {
+            leave_one_out::keep(&mut weigh.by_shard, &answers);
         }
+        let log_target = sum_of_weights(answers, draws.log_density.len());
         let new = Weighted::new(draws, &log_target)?;
         match &mut weigh.weighted {
             Some(weighted) => weighted.extend(new),
@@ -186,7 +232,7 @@ impl Exact {
         let (target, most) = (options.se_target, options.draws);
         let se = seen.log_z.se.unwrap_or(0.0);
         // A posterior that is skewed is not where its mode is: better draws are worth more than more.
-        let misplaced = self.weigh_rounds == 1 && se > target && seen.ess < 0.75 * count as f64;
+        let misplaced = !weigh.adapted && se > target && seen.ess < WELL_PLACED * count as f64;
         let more = if self.rounds_left() == 0 {
             None
         } else if misplaced || !seen.is_reliable() {
@@ -194,11 +240,15 @@ impl Exact {
             weigh.proposal = adapted(&seen, &weigh.centre, &weigh.covariance)?;
             (weigh.centre, weigh.covariance) = (seen.mean.clone(), seen.covariance.clone());
             weigh.weighted = None;
+            weigh.by_shard = None;
+            weigh.adapted = true;
+            weigh.sobol = weigh.sobol.as_ref().map(|_| Sobol::new(&mut weigh.rng));
             Some((2 * count).min(most))
         } else if se > target && count < most {
             // The error falls with the root of the number of draws; a tenth more to be sure.
             let wanted = 1.1 * count as f64 * (se / target).powi(2);
-            Some((wanted.ceil() as usize).min(most) - count).filter(|more| *more > 0)
+            let more = (wanted.ceil() as usize).min(most).saturating_sub(count);
+            Some(more).filter(|more| *more > 0)
         } else {
             None
         };
@@ -208,11 +258,28 @@ impl Exact {
                 self.stage = Stage::Weigh(weigh);
                 Ok(question)
             }
-            None => Ok(Next::Done(Box::new(self.finish(seen, count)))),
+            None => {
+                let evidence = Box::new(self.finish(seen, *weigh)?);
+                if evidence.left_out.is_some() && self.rounds_left() >= Again::ROUNDS {
+                    return self.again(Again::new(evidence), None);
+                }
+                Ok(Next::Done(leave_one_out::warned(evidence)))
+            }
         }
     }
 
-    fn finish(&mut self, seen: Importance, count: usize) -> Evidence {
+    /// Draws for the shards whose absence the draws at hand say too little about.
+    fn again(&mut self, again: Again, answers: Option<Vec<Answer>>) -> Result<Next> {
+        let (next, again) = again.next(&self.setting, answers)?;
+        if let Some(again) = again {
+            self.stage = Stage::Again(Box::new(again));
+        }
+        Ok(next)
+    }
+
+    fn finish(&mut self, seen: Importance, weigh: Weigh) -> Result<Evidence> {
+        let weighted = weigh.weighted.expect("there are draws at the end");
+        let count = weighted.len();
         let advice =
             "allow more `draws` and `rounds` under [evidence], or use a prior with lighter tails";
         let options = &self.setting.options;
@@ -226,31 +293,19 @@ impl Exact {
             );
             warnings.push(Warning::new(Level::Caution, "se-target", message, advice).value(se));
         }
-        let summaries = self.summaries.take();
-        warnings.extend(summaries.iter().flatten().flat_map(|s| s.warnings.clone()));
-        let shards: Option<Estimate> = summaries
-            .as_ref()
-            .map(|all| all.iter().map(|s| s.log_z).fold(Estimate::ZERO, |sum, z| sum + z));
-        Evidence {
-            log_z: seen.log_z,
-            shards,
-            overlap: shards.map(|shards| seen.log_z - shards),
-            log_alpha: log_alpha(&self.setting.model, &self.setting.shares()),
-            mean: seen.mean,
-            covariance: seen.covariance,
-            diagnostics: Some(CombineDiagnostics {
-                newton_rounds: self.newton_rounds,
-                weigh_rounds: self.weigh_rounds,
-                draws: Diagnostics {
-                    draws: Some(count),
-                    ess: Some(seen.ess),
-                    k_hat: seen.k_hat,
-                    ..Diagnostics::default()
-                },
-            }),
-            summaries,
-            warnings,
+        let diagnostics =
+            CombineDiagnostics::importance(self.newton_rounds, self.weigh_rounds, &seen, count);
+        let mut evidence = self.setting.by_importance(seen, diagnostics, warnings);
+        evidence.agreement = std::mem::take(&mut self.agreement);
+        if let Some(by_shard) = &weigh.by_shard {
+            let left_out = leave_one_out::left_out(&self.setting, &weighted, by_shard)?;
+            evidence.left_out = Some(left_out);
         }
+        evidence.draws = Some(PosteriorDraws::Weighted(weighted));
+        Ok(match self.summaries.take() {
+            Some(summaries) => evidence.beside(summaries),
+            None => evidence,
+        })
     }
 }
 
@@ -262,7 +317,9 @@ impl Combination for Exact {
                 Ok(self.begin_climb())
             }
             (Stage::Climb(newton), Some(answers)) => self.climbed(*newton, answers),
+            (Stage::Probe(weigh), Some(answers)) => Ok(self.probed(*weigh, answers)),
             (Stage::Weigh(weigh), Some(answers)) => self.weighed(weigh, answers),
+            (Stage::Again(again), answers) => self.again(*again, answers),
             // The shards' own evidences are only computed where they were asked for.
             _ if matches!(self.setting.options.local, Local::Auto | Local::None) => {
                 Ok(self.begin_climb())

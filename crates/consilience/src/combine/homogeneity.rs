@@ -3,6 +3,7 @@
 use crate::math::special::chi_square_tail;
 use crate::math::{Cholesky, Matrix, dot};
 use crate::{Level, Warning};
+use serde::Serialize;
 
 /// The chance of a false alarm over all shards together.
 const LEVEL: f64 = 0.001;
@@ -10,33 +11,89 @@ const LEVEL: f64 = 0.001;
 /// The fewest rows per parameter on which a score is near enough to normal to be tested.
 const ROWS_PER_PARAMETER: f64 = 50.0;
 
-/// Warns of every shard whose score at the consensus is further off than chance allows.
+/// The share of the whole's information beyond which a shard has nothing to be compared with.
+const ALL: f64 = 1e-6;
+
+/// How one shard agrees with the others.
 ///
-/// With g_s and H_s the shard's gradient and information at the consensus and Λ the total
-/// information, homogeneous shards have g_s ~ N(0, H_s − H_sΛ⁻¹H_s): a score test, the same number as
-/// the χ² of μ_s − μ with covariance Σ_s − Λ⁻¹. Bonferroni over the shards. Shards with few rows are
-/// passed over: their scores are too skewed for a test so far out in the tail.
-pub fn warnings(shards: &[(Vec<f64>, Matrix)], rows: &[f64], total: &Cholesky) -> Vec<Warning> {
-    let count = shards.len();
-    if count < 2 {
+/// With g and H the shard's gradient and information at the consensus and Λ the total information,
+/// homogeneous shards have g ~ N(0, H − HΛ⁻¹H): a score test, the same number as the χ² of
+/// μ_s − μ = H⁻¹g with covariance H⁻¹ − Λ⁻¹.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Agreement {
+    /// The χ² of all parameters together.
+    pub chi_square: f64,
+    /// Its degrees of freedom: the directions in which the shard has some, but not all, of the
+    /// information.
+    pub degrees_of_freedom: f64,
+    /// The chance of a χ² this large; `None` where the shard has too few rows for that to mean much.
+    pub p_value: Option<f64>,
+    /// The χ² of each free parameter on its own, with one degree of freedom; `None` where the shard
+    /// has all or nothing to say about it.
+    pub parameters: Vec<Option<f64>>,
+}
+
+/// A shard's gradient and information (minus its Hessian) at the consensus.
+pub(super) type Score = (Vec<f64>, Matrix);
+
+/// How each shard agrees with the others; empty if there is only one.
+pub(super) fn agreements(shards: &[Score], rows: &[f64], total: &Cholesky) -> Vec<Agreement> {
+    if shards.len() < 2 {
         return Vec::new();
     }
+    let variances = total.inverse().diagonal();
+    let of = |((gradient, information), rows): (&Score, &f64)| {
+        let (chi_square, degrees_of_freedom) = score_test(gradient, information, total);
+        let enough = *rows >= ROWS_PER_PARAMETER * gradient.len() as f64;
+        let p_value = (enough && degrees_of_freedom > 0.0)
+            .then(|| chi_square_tail(chi_square, degrees_of_freedom));
+        let parameters = one_by_one(gradient, information, &variances);
+        Agreement { chi_square, degrees_of_freedom, p_value, parameters }
+    };
+    shards.iter().zip(rows).map(of).collect()
+}
+
+/// Warns of every shard that is further off than chance allows, Bonferroni over the shards. `names`
+/// are those of the free parameters.
+pub(super) fn warnings(shards: &[Agreement], names: &[&str]) -> Vec<Warning> {
+    let count = shards.len() as f64;
     let mut warnings = Vec::new();
-    for (s, (gradient, information)) in shards.iter().enumerate() {
-        if rows[s] < ROWS_PER_PARAMETER * gradient.len() as f64 {
+    for (s, shard) in shards.iter().enumerate() {
+        if !shard.p_value.is_some_and(|p| p < LEVEL / count) {
             continue;
         }
-        let (statistic, df) = score_test(gradient, information, total);
-        if df > 0.0 && chi_square_tail(statistic, df) < LEVEL / count as f64 {
-            let message = format!(
-                "disagrees with the other shards (χ² = {statistic:.0} on {df:.0} degrees of freedom)"
-            );
-            let advice = "look at how its rows differ; a term for the shard's origin may be missing from the models";
-            let warning = Warning::new(Level::Caution, "heterogeneous", message, advice);
-            warnings.push(warning.shard(s).value(statistic));
-        }
+        let known = shard
+            .parameters
+            .iter()
+            .zip(names)
+            .filter_map(|(chi, name)| Some((chi.as_ref()?, name)));
+        let most = known.max_by(|a, b| a.0.total_cmp(b.0));
+        let where_most = most.map_or(String::new(), |(chi, name)| {
+            format!("; most in `{name}`, {:.1} standard deviations off", chi.sqrt())
+        });
+        let message = format!(
+            "disagrees with the other shards (χ² = {:.0} on {:.0} degrees of freedom{where_most})",
+            shard.chi_square, shard.degrees_of_freedom
+        );
+        let advice = "look at how its rows differ; a term for the shard's origin may be missing from the models";
+        let warning = Warning::new(Level::Caution, "heterogeneous", message, advice);
+        warnings.push(warning.shard(s).value(shard.chi_square));
     }
     warnings
+}
+
+/// The χ² of each coordinate of μ_s − μ = H⁻¹g.
+fn one_by_one(gradient: &[f64], information: &Matrix, total: &[f64]) -> Vec<Option<f64>> {
+    let Some(factor) = Cholesky::new(information) else { return vec![None; gradient.len()] };
+    let (offset, own) = (factor.solve(gradient), factor.inverse().diagonal());
+    offset
+        .iter()
+        .zip(own.iter().zip(total))
+        .map(|(d, (own, total))| {
+            let variance = own - total;
+            (variance > ALL * own).then(|| d * d / variance)
+        })
+        .collect()
 }
 
 /// The score statistic and its degrees of freedom, over the directions in which the shard has
@@ -56,7 +113,7 @@ fn score_test(gradient: &[f64], information: &Matrix, total: &Cholesky) -> (f64,
     let (mut statistic, mut df) = (0.0, 0.0);
     for (k, &share) in shares.iter().enumerate() {
         let variance = share * (1.0 - share);
-        if variance > 1e-6 {
+        if variance > ALL {
             statistic += dot(&white, directions.row(k)).powi(2) / variance;
             df += 1.0;
         }

@@ -3,15 +3,27 @@
 //! A combination is a machine that is fed one round of answers at a time and says what to ask next.
 //! It knows no data and no engine, and all models' combinations share their rounds.
 
+mod augmented;
+mod baselines;
+mod cmc;
 mod exact;
 mod homogeneity;
+mod leave_one_out;
 mod normal;
+mod posterior;
+mod statistics;
 
+pub use baselines::Baseline;
+pub(crate) use baselines::baselines;
+pub use homogeneity::Agreement;
+pub use leave_one_out::LeftOut;
 pub use normal::{Consensus, consensus};
+pub use posterior::PosteriorDraws;
+pub(crate) use posterior::consensus_draws;
 
 use crate::engine::Session;
-use crate::estimate::Estimate;
-use crate::math::Matrix;
+use crate::estimate::{Estimate, Importance};
+use crate::math::{Cholesky, Matrix};
 use crate::model::Model;
 use crate::question::{Answer, Diagnostics, FitOrder, Question, Share, Summary, Survey};
 use crate::study::{Combine, EvidenceOptions};
@@ -32,6 +44,17 @@ pub struct Setting {
     pub options: EvidenceOptions,
     /// What is known to be worth saying before anything has run.
     pub warnings: Vec<Warning>,
+    /// What is wanted beside the evidence.
+    pub extras: Extras,
+}
+
+/// What a run is to deliver beside the evidences, since it costs memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Extras {
+    /// Draws of the posterior.
+    pub posterior: bool,
+    /// The evidences without each shard.
+    pub leave_one_out: bool,
 }
 
 impl Setting {
@@ -52,16 +75,52 @@ impl Setting {
 
     /// The question for the shards' own evidences.
     fn fit(&self) -> Question {
-        Question::Fit {
-            model: self.model.clone(),
-            share: self.share,
-            order: FitOrder {
-                method: self.options.local,
-                draws: self.options.draws,
-                warmup: self.options.warmup,
-                chains: self.options.chains,
-                seed: self.options.seed,
-            },
+        Question::Fit { model: self.model.clone(), share: self.share, order: self.order() }
+    }
+
+    /// How the shards are to compute their own evidences.
+    fn order(&self) -> FitOrder {
+        FitOrder {
+            method: self.options.local,
+            draws: self.options.draws,
+            warmup: self.options.warmup,
+            chains: self.options.chains,
+            power: 1.0,
+            seed: self.options.seed,
+        }
+    }
+
+    /// The names of the free parameters.
+    fn names(&self) -> Vec<&str> {
+        self.model.free().map(|p| p.name.as_str()).collect()
+    }
+
+    /// How the shards agree with each other.
+    fn compare_shards(&self, scores: &[homogeneity::Score], total: &Cholesky) -> Vec<Agreement> {
+        homogeneity::agreements(scores, &self.rows(), total)
+    }
+
+    /// The evidence that weighted draws of the whole posterior give.
+    fn by_importance(
+        &self,
+        seen: Importance,
+        diagnostics: CombineDiagnostics,
+        warnings: Vec<Warning>,
+    ) -> Evidence {
+        Evidence {
+            log_z: seen.log_z,
+            shards: None,
+            overlap: None,
+            correction: None,
+            log_alpha: log_alpha(&self.model, &self.shares()),
+            mean: seen.mean,
+            covariance: seen.covariance,
+            draws: None,
+            left_out: None,
+            diagnostics: Some(diagnostics),
+            summaries: None,
+            agreement: Vec::new(),
+            warnings,
         }
     }
 }
@@ -75,23 +134,34 @@ pub struct Evidence {
     pub shards: Option<Estimate>,
     /// log I = log p(y) − Σ log Z_s, where the shards computed theirs.
     pub overlap: Option<Estimate>,
+    /// log I less what normal approximations of the subposteriors make of it, where both are known:
+    /// the logarithm of the paper's correction factor.
+    pub correction: Option<f64>,
     /// Σ log α_s; `None` where it is not finite.
     pub log_alpha: Option<f64>,
     /// Posterior mean of the free parameters.
     pub mean: Vec<f64>,
     /// Posterior covariance of the free parameters.
     pub covariance: Matrix,
+    /// Draws of the posterior of the free parameters, where the combination has any.
+    pub draws: Option<PosteriorDraws>,
+    /// The evidence without each shard, where that was asked for.
+    pub left_out: Option<Vec<LeftOut>>,
     /// How the combination itself went.
     pub diagnostics: Option<CombineDiagnostics>,
     /// What each shard computed on its own, if it did.
     pub summaries: Option<Vec<Summary>>,
+    /// How each shard agrees with the others; empty where that was not looked at.
+    pub agreement: Vec<Agreement>,
     /// What the user should know.
     pub warnings: Vec<Warning>,
 }
 
-/// How a combination by importance sampling went.
+/// How a combination went.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CombineDiagnostics {
+    /// `importance`, `quadrature`, `closed form` or `augmentation`.
+    pub method: &'static str,
     /// Newton rounds to the mode.
     pub newton_rounds: usize,
     /// Importance rounds.
@@ -99,6 +169,23 @@ pub struct CombineDiagnostics {
     /// Draws, effective draws and k̂ of the last proposal.
     #[serde(flatten)]
     pub draws: Diagnostics,
+}
+
+impl CombineDiagnostics {
+    /// Importance sampling that ended with this many draws.
+    fn importance(newton: usize, weigh: usize, seen: &Importance, count: usize) -> Self {
+        CombineDiagnostics {
+            method: "importance",
+            newton_rounds: newton,
+            weigh_rounds: weigh,
+            draws: Diagnostics {
+                draws: Some(count),
+                ess: Some(seen.ess),
+                k_hat: seen.k_hat,
+                ..Diagnostics::default()
+            },
+        }
+    }
 }
 
 /// What a combination wants next.
@@ -117,11 +204,16 @@ pub(crate) trait Combination {
 
 /// Computes the evidence of every model. In each round all models that are not done ask together.
 pub fn combine(session: &Session, settings: &[Setting]) -> Result<Vec<Evidence>> {
+    let statistics = statistics::gather(session, settings)?;
     let mut machines: Vec<Box<dyn Combination>> = Vec::new();
-    for setting in settings {
-        machines.push(match setting.options.combine {
-            Combine::Exact => Box::new(exact::Exact::new(setting.clone())),
-            Combine::Normal => Box::new(normal::Normal::new(setting.clone())),
+    for (i, setting) in settings.iter().enumerate() {
+        let own = setting.clone();
+        machines.push(match (setting.options.combine, &statistics) {
+            (Combine::Normal, _) => Box::new(normal::Normal::new(own)),
+            (Combine::CmcIs, _) => Box::new(cmc::CmcIs::new(own)),
+            (Combine::Augmented, _) => Box::new(augmented::Augmented::new(own)),
+            (_, Some(statistics)) => Box::new(statistics::Pooled::new(own, statistics.clone(), i)),
+            (_, None) => Box::new(exact::Exact::new(own)),
         });
     }
     let mut done: Vec<Option<Evidence>> = settings.iter().map(|_| None).collect();
@@ -151,6 +243,20 @@ pub fn combine(session: &Session, settings: &[Setting]) -> Result<Vec<Evidence>>
 }
 
 impl Evidence {
+    /// Itself, split into the shards' own evidences and their overlap.
+    fn beside(mut self, summaries: Vec<Summary>) -> Evidence {
+        let shards = sum_of_evidences(&summaries);
+        let overlap = self.log_z - shards;
+        self.warnings.extend(summaries.iter().flat_map(|s| s.warnings.clone()));
+        // Where the normals have no product there is nothing to correct.
+        let normals = normal::Normals::new(&summaries).ok();
+        self.correction = normals.map(|n| overlap.value - n.log_overlap());
+        self.shards = Some(shards);
+        self.overlap = Some(overlap);
+        self.summaries = Some(summaries);
+        self
+    }
+
     /// Itself, if every number in it is one; otherwise an error that names what is not.
     fn checked(self, model: &Model) -> Result<Evidence> {
         let fail = |what: &str| {
@@ -174,6 +280,21 @@ impl Evidence {
 /// Σ_s log α_s, `None` where one is not finite.
 fn log_alpha(model: &Model, shares: &[f64]) -> Option<f64> {
     shares.iter().map(|&w| model.log_alpha(w)).sum()
+}
+
+/// Σ log Z_s.
+fn sum_of_evidences(summaries: &[Summary]) -> Estimate {
+    summaries.iter().map(|s| s.log_z).fold(Estimate::ZERO, |sum, z| sum + z)
+}
+
+/// The sum of the shards' log densities at each of `count` points, from a round of answers to Weigh.
+fn sum_of_weights(answers: Vec<Answer>, count: usize) -> Vec<f64> {
+    let mut log_target = vec![0.0; count];
+    for answer in answers {
+        let Answer::Weights(weights) = answer else { unreachable!("the session checks kinds") };
+        log_target.iter_mut().zip(weights).for_each(|(sum, w)| *sum += w);
+    }
+    log_target
 }
 
 /// The summaries out of a round of answers to Fit.

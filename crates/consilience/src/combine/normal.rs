@@ -7,7 +7,9 @@
 //! Exact when every subposterior is normal. Otherwise the error grows with the number of shards
 //! (Buchholz, Ahfock & Richardson, Prop. 5); `exact` removes it at the cost of further rounds.
 
-use super::{Combination, Evidence, Next, Setting, homogeneity, log_alpha, summaries};
+use super::{
+    Combination, Evidence, Next, Setting, homogeneity, log_alpha, sum_of_evidences, summaries,
+};
 use crate::estimate::{Batch, Estimate};
 use crate::math::{Cholesky, LOG_2PI, Matrix, dot, log_mean_exp};
 use crate::question::{Answer, Summary};
@@ -22,9 +24,9 @@ pub(super) struct Normal {
 
 /// A normal density as a factor of the product: mean, precision, log|precision|.
 #[derive(Debug, Clone)]
-struct Factor {
+pub(super) struct Factor {
     mean: Vec<f64>,
-    precision: Matrix,
+    pub(super) precision: Matrix,
     log_det: f64,
 }
 
@@ -110,45 +112,77 @@ impl Combination for Normal {
     }
 }
 
-fn evidence(setting: &Setting, summaries: Vec<Summary>) -> Result<Evidence> {
-    let mut factors = Vec::new();
-    for (s, summary) in summaries.iter().enumerate() {
-        // An analytic summary knows its precision: no detour over the covariance.
-        let factor = match summary.effective {
-            None => Factor::from_precision(&summary.mean, summary.precision.clone()),
-            Some(_) => Factor::from_covariance(&summary.mean, &summary.covariance),
-        };
-        factors.push(factor.ok_or_else(|| not_definite().for_shard(s))?);
+/// The subposteriors as normals, and their product.
+pub(super) struct Normals {
+    pub(super) factors: Vec<Factor>,
+    pub(super) all: Consensus,
+    /// How much the finite number of draws behind the moments moves the overlap.
+    bias: f64,
+}
+
+impl Normals {
+    /// The normals with these summaries' moments.
+    pub(super) fn new(summaries: &[Summary]) -> Result<Normals> {
+        let mut factors = Vec::new();
+        for (s, summary) in summaries.iter().enumerate() {
+            let factor = if summary.is_normal() {
+                // Its precision is known: no detour over the covariance.
+                Factor::from_precision(&summary.mean, summary.precision.clone())
+            } else {
+                Factor::from_covariance(&summary.mean, &summary.covariance)
+            };
+            factors.push(factor.ok_or_else(|| not_definite().for_shard(s))?);
+        }
+        let all = product(&factors).ok_or_else(not_definite)?;
+        let bias = summaries
+            .iter()
+            .zip(&factors)
+            .filter_map(|(summary, f)| Some(finite_draw_bias(f, &all, summary.effective?)))
+            .sum();
+        Ok(Normals { factors, all, bias })
     }
-    let all = product(&factors).ok_or_else(not_definite)?;
-    let shards = summaries.iter().map(|s| s.log_z).fold(Estimate::ZERO, |sum, z| sum + z);
-    let bias: f64 = summaries
-        .iter()
-        .zip(&factors)
-        .filter_map(|(summary, factor)| Some(finite_draw_bias(factor, &all, summary.effective?)))
-        .sum();
-    let value = all.log_overlap - bias;
-    let errors = jackknife(&summaries, &factors, &all);
+
+    /// log I.
+    pub(super) fn log_overlap(&self) -> f64 {
+        self.all.log_overlap - self.bias
+    }
+
+    /// The shards' pulls at the consensus, with their precisions.
+    pub(super) fn scores(&self) -> Vec<homogeneity::Score> {
+        let pull = |f: &Factor| (f.pull(&self.all.mean).0, f.precision.clone());
+        self.factors.iter().map(pull).collect()
+    }
+}
+
+fn evidence(setting: &Setting, summaries: Vec<Summary>) -> Result<Evidence> {
+    let normals = Normals::new(&summaries)?;
+    let shards = sum_of_evidences(&summaries);
+    let value = normals.log_overlap();
+    let errors = jackknife(&summaries, &normals.factors, &normals.all);
     let overlap = Estimate { value, se: errors.map(|e| e.overlap) };
     let log_z = Estimate { value: shards.value + value, se: errors.map(|e| e.total) };
 
     let mut warnings: Vec<Warning> = summaries.iter().flat_map(|s| s.warnings.clone()).collect();
+    let all = &normals.all;
+    let agreement = setting.compare_shards(&normals.scores(), &all.factor);
     if setting.shards() > 1 {
-        warnings.extend(shape_warning(&summaries, &all));
+        warnings.extend(shape_warning(&summaries, all));
         warnings.extend(thin_shards(setting));
-        let scores: Vec<(Vec<f64>, Matrix)> =
-            factors.into_iter().map(|f| (f.pull(&all.mean).0, f.precision)).collect();
-        warnings.extend(homogeneity::warnings(&scores, &setting.rows(), &all.factor));
+        warnings.extend(homogeneity::warnings(&agreement, &setting.names()));
     }
     Ok(Evidence {
         log_z,
         shards: Some(shards),
         overlap: Some(overlap),
+        correction: None,
         log_alpha: log_alpha(&setting.model, &setting.shares()),
         covariance: all.factor.inverse(),
-        mean: all.mean,
+        mean: all.mean.clone(),
+        draws: None,
+        left_out: None,
         diagnostics: None,
         summaries: Some(summaries),
+        agreement,
         warnings,
     })
 }
@@ -192,12 +226,16 @@ struct Errors {
 }
 
 /// Monte Carlo errors of the overlap and of the total (with the overlap's correlation to log Z_s),
-/// by leaving out one batch of one shard's draws at a time. `None` where a shard has no batches.
+/// by leaving out one batch of one shard's draws at a time. `None` where a shard has no error bar.
 fn jackknife(summaries: &[Summary], factors: &[Factor], all: &Consensus) -> Option<Errors> {
     let per_shard: Option<Vec<(f64, f64)>> = summaries
         .par_iter()
         .zip(factors)
-        .map(|(summary, factor)| shard_variance(&summary.batches, factor, all))
+        .map(|(summary, factor)| match summary.effective {
+            // Moments without Monte Carlo error leave that of log Z_s alone.
+            None => summary.log_z.se.map(|se| (0.0, se * se)),
+            Some(_) => shard_variance(&summary.batches, factor, all),
+        })
         .collect();
     let (overlap, total) =
         per_shard?.into_iter().fold((0.0, 0.0), |sum, v| (sum.0 + v.0, sum.1 + v.1));
@@ -266,7 +304,7 @@ fn overlap_change(old: &Factor, new: &Factor, all: &Consensus) -> Option<f64> {
 /// `unreliable` if the overlap from moments and the one from modes and curvatures are far apart:
 /// then the subposteriors are not normal, and neither number is the overlap.
 fn shape_warning(summaries: &[Summary], all: &Consensus) -> Option<Warning> {
-    if summaries.iter().all(|s| s.effective.is_none()) {
+    if summaries.iter().all(Summary::is_normal) {
         return None;
     }
     let normals: Vec<(&[f64], &Matrix)> =

@@ -1,8 +1,11 @@
 //! Draws as a Parquet file, for programs that look at posteriors.
 
+use crate::data::Column;
+use crate::data::read::{TextFormat, Wanted, read_table};
 use crate::draft::Draft;
-use crate::sample::Sample;
-use crate::{Error, Result};
+use crate::math::Matrix;
+use crate::sample::{Chain, Sample};
+use crate::{Error, Place, Result};
 use arrow_array::{ArrayRef, Float64Array, Int32Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
@@ -69,6 +72,28 @@ fn write(file: &mut File, names: &[String], sample: &Sample) -> io::Result<()> {
     }
     writer.close()?;
     Ok(())
+}
+
+/// Reads a sample that [`write_draws`] wrote for parameters of these names.
+pub fn read_draws(path: &Path, names: &[String]) -> Result<Sample> {
+    let table = read_table(&[path.to_path_buf()], &TextFormat::default(), &Wanted::All)?.table;
+    let column = |name: &str| match table.column(name)? {
+        Column::Number(values) => Ok(values),
+        _ => Err(Error::input_at(Place::file(path).column(name), "this is no column of draws")),
+    };
+    let chains = column(CHAIN)?;
+    let columns: Vec<&Vec<f64>> =
+        distinct(names).iter().map(|name| column(name)).collect::<Result<_>>()?;
+    let mut sample = Sample { chains: Vec::new() };
+    for rows in chains.chunk_by(|a, b| a == b) {
+        let first: usize = sample.chains.iter().map(|c: &Chain| c.thetas.rows()).sum();
+        let value = |k: usize| columns.iter().map(move |c| c[k]);
+        let data = (first..first + rows.len()).flat_map(value).collect();
+        let thetas = Matrix::from_rows(rows.len(), columns.len(), data);
+        let (log_density, energy) = (Vec::new(), Vec::new());
+        sample.chains.push(Chain { thetas, log_density, energy, divergences: 0 });
+    }
+    Ok(sample)
 }
 
 /// The names, as they are as far as columns can have them. A name that somebody else has from the

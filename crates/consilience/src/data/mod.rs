@@ -26,6 +26,7 @@ pub mod table;
 mod terms;
 #[cfg(test)]
 mod testing;
+mod union;
 
 pub use describe::{Request, describe};
 pub use design::Design;
@@ -42,3 +43,4 @@ pub use schema::{Ask, agree};
 pub(crate) use shard_file::{read_shard, write_shard};
 pub use table::{Column, Origin, Table};
 pub use terms::{MAX_TERMS, Term, Terms};
+pub use union::{Places, union};

@@ -1,8 +1,10 @@
 //! Engines carry questions to shards and answers back, and know no statistics.
 
+mod remembering;
 mod session;
 mod threads;
 
+pub use remembering::Remembering;
 pub use session::{Observer, Round, Session, Silent, Traffic};
 pub use threads::Threads;
 

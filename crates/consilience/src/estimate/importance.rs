@@ -1,7 +1,8 @@
 //! Importance sampling: the evidence as a mean of weights, in two stages.
 //!
-//! The first stage draws around the mode with the curvature there; the second at the weighted
-//! moments that the first one found, which is where a skewed posterior really is.
+//! The first stage draws around the mode, with the curvature there and wider to the sides to which the
+//! density falls slowly. If its weights are bad, the second draws at the weighted moments that the first
+//! one found; otherwise it draws anew in the same place.
 
 use super::pareto::tail_shape;
 use super::{Estimate, Mode};
@@ -20,7 +21,7 @@ pub const T_DF: f64 = 5.0;
 /// The fewest effective draws that an error bar may rest on.
 pub(crate) const LEAST_ESS: f64 = 100.0;
 /// The largest tail shape of weights whose mean has a usable error bar.
-const MOST_K_HAT: f64 = 0.7;
+pub(crate) const MOST_K_HAT: f64 = 0.7;
 
 /// Draws with their importance weights.
 #[derive(Debug, Clone)]
@@ -29,6 +30,10 @@ pub struct Weighted {
     pub thetas: Matrix,
     /// log f(θ) − log g(θ) per draw.
     pub log_weights: Vec<f64>,
+    /// log f(θ) per draw.
+    pub log_target: Vec<f64>,
+    /// Independent sets that the draws fall into in turn; `None`: each is one of its own.
+    pub replicates: Option<usize>,
 }
 
 /// What a set of weighted draws says.
@@ -57,7 +62,12 @@ impl Weighted {
         if log_weights.iter().all(|w| *w == f64::NEG_INFINITY) {
             return Err(Error::numeric("every importance draw has density 0"));
         }
-        Ok(Weighted { thetas: draws.thetas, log_weights })
+        Ok(Weighted {
+            thetas: draws.thetas,
+            log_weights,
+            log_target: log_target.to_vec(),
+            replicates: draws.replicates,
+        })
     }
 
     /// These draws and some more from the same proposal.
@@ -67,6 +77,7 @@ impl Weighted {
         let data = [self.thetas.data(), more.thetas.data()].concat();
         self.thetas = Matrix::from_rows(rows, cols, data);
         self.log_weights.extend(more.log_weights);
+        self.log_target.extend(more.log_target);
     }
 
     /// The number of draws.
@@ -95,10 +106,16 @@ impl Weighted {
         let sum: f64 = weights.iter().sum();
         let squares = dot(&weights, &weights);
         let mean_weight = sum / n;
-        let variance = (squares / n - mean_weight * mean_weight).max(0.0) * n / (n - 1.0).max(1.0);
+        let se = match self.replicates {
+            None => {
+                let variance = (squares / n - mean_weight * mean_weight).max(0.0);
+                (variance / (n - 1.0).max(1.0)).sqrt()
+            }
+            Some(sets) => spread_of_sets(&weights, sets),
+        };
         let (mean, covariance) = self.moments(0..self.len(), top);
         Importance {
-            log_z: Estimate::new(top + log(mean_weight), (variance / n).sqrt() / mean_weight),
+            log_z: Estimate::new(top + log(mean_weight), se / mean_weight),
             ess: sum * sum / squares,
             k_hat: tail_shape(&self.log_weights).filter(|k| k.is_finite()),
             mean,
@@ -134,6 +151,22 @@ impl Weighted {
         (mean, covariance)
     }
 
+    /// The numbers of as many draws as there are, each as often as its weight says: systematic
+    /// resampling from the middle of the first step.
+    pub fn resampled(&self) -> Vec<usize> {
+        let weights = self.weights(0..self.len(), self.top());
+        let step = weights.iter().sum::<f64>() / self.len() as f64;
+        let (mut out, mut reached, mut next) = (Vec::with_capacity(self.len()), 0.0, 0.5 * step);
+        for (k, w) in weights.iter().enumerate() {
+            reached += w;
+            while next < reached && out.len() < self.len() {
+                out.push(k);
+                next += step;
+            }
+        }
+        out
+    }
+
     /// log mean weight and moments of each of `count` runs of consecutive draws.
     pub fn batches(&self, count: usize) -> Vec<Batch> {
         let (n, top) = (self.len(), self.top());
@@ -146,6 +179,26 @@ impl Weighted {
         })
         .collect()
     }
+}
+
+/// The standard error of the mean of independent terms.
+pub(crate) fn error_of_mean(terms: &[f64]) -> f64 {
+    let n = terms.len() as f64;
+    let mean = terms.iter().sum::<f64>() / n;
+    let squares: f64 = terms.iter().map(|t| (t - mean) * (t - mean)).sum();
+    (squares / (n * (n - 1.0).max(1.0))).sqrt()
+}
+
+/// The standard error of the mean weight by the means of independent sets.
+fn spread_of_sets(weights: &[f64], sets: usize) -> f64 {
+    let mut sums = vec![0.0; sets];
+    for (k, w) in weights.iter().enumerate() {
+        sums[k % sets] += w;
+    }
+    let size = (weights.len() / sets) as f64;
+    let mean = sums.iter().sum::<f64>() / sets as f64;
+    let squares: f64 = sums.iter().map(|s| (s - mean) * (s - mean)).sum();
+    (squares / (sets * (sets - 1)) as f64).sqrt() / size
 }
 
 /// One run of consecutive draws.
@@ -199,17 +252,63 @@ pub fn weigh(
     Weighted::new(draws, &log_target)
 }
 
-/// Two-stage importance sampling around a mode: a t first, then the defensive mixture at the
-/// weighted moments of the first stage.
+/// How far out a density is looked at to see how it falls, in standard deviations of the curvature at
+/// its mode.
+const PROBES: [f64; 3] = [1.0, 2.0, 4.0];
+
+/// The largest and the least scale that a side may get.
+const SIDES: (f64, f64) = (0.2, 5.0);
+
+/// Points from which [`sides`] learns how a density falls from its mode: the centre of a proposal,
+/// then along every coordinate below and above.
+pub fn probes(proposal: &Proposal, d: usize) -> Matrix {
+    let mut points = vec![proposal.at(&vec![0.0; d])];
+    for i in 0..d {
+        for sign in [-1.0, 1.0] {
+            for distance in PROBES {
+                let mut x = vec![0.0; d];
+                x[i] = sign * distance;
+                points.push(proposal.at(&x));
+            }
+        }
+    }
+    Matrix::from_rows(points.len(), d, points.concat())
+}
+
+/// The scales of a two-sided proposal (Geweke 1989): along each coordinate the widest normal density
+/// that the log density, which falls by `drop` over a distance x, asks for: x/√(2·drop).
+pub fn sides(log_density: &[f64]) -> Vec<(f64, f64)> {
+    let top = log_density[0];
+    let scale = |values: &[f64]| {
+        let widest = values.iter().zip(PROBES).map(|(value, x)| {
+            let drop = top - value;
+            // A density that does not fall is wide; where there is none the side is narrow.
+            if drop > 0.0 { x / (2.0 * drop).sqrt() } else { f64::INFINITY }
+        });
+        widest.fold(0.0, f64::max).clamp(SIDES.0, SIDES.1)
+    };
+    let sides = log_density[1..].chunks_exact(2 * PROBES.len());
+    sides.map(|both| (scale(&both[..PROBES.len()]), scale(&both[PROBES.len()..]))).collect()
+}
+
+/// Two-stage importance sampling around a mode by defensive mixtures: a two-sided one at the mode; then,
+/// for the result, the same again or one at the weighted moments of the first stage.
 pub fn two_stage(
     target: &dyn Target,
     mode: &Mode,
     draws: usize,
     rng: &mut Stream,
 ) -> Result<Weighted> {
-    let wide = Proposal::from_precision(mode.theta.clone(), &mode.factor, 1.0, T_DF);
-    let first = weigh(target, &wide, draws.div_ceil(2), rng)?;
-    let proposal = adapted(&first.summarise(), &mode.theta, &mode.factor.inverse())?;
+    let around = Proposal::from_precision(mode.theta.clone(), &mode.factor, T_SHARE, T_DF);
+    let points = probes(&around, mode.theta.len());
+    let mut heights = vec![0.0; points.rows()];
+    target.log_densities(&points, &mut heights);
+    let shaped = around.with_sides(sides(&heights));
+    let first = weigh(target, &shaped, draws.div_ceil(2), rng)?.summarise();
+    if first.is_reliable() {
+        return weigh(target, &shaped, draws, rng);
+    }
+    let proposal = adapted(&first, &mode.theta, &mode.factor.inverse())?;
     weigh(target, &proposal, draws, rng)
 }
 

@@ -5,6 +5,7 @@ pub mod chains;
 pub mod chib;
 pub mod importance;
 pub mod laplace;
+pub mod linear;
 pub mod newton;
 pub mod pareto;
 
@@ -12,6 +13,7 @@ pub use chains::{ParameterDiagnostics, SampleDiagnostics};
 pub use chib::Chib;
 pub use importance::{Batch, Importance, Weighted};
 pub use laplace::Laplace;
+pub use linear::Linear;
 pub use newton::{Mode, Newton, Step};
 
 use serde::{Deserialize, Serialize};

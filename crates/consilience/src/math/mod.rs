@@ -8,13 +8,18 @@ pub mod fft;
 pub mod matrix;
 pub mod proposal;
 pub mod random;
+pub mod sobol;
 pub mod special;
 pub mod sum;
+pub mod svd;
+pub mod triangle;
 
 pub use matrix::{Cholesky, Matrix, dot};
 pub use proposal::Proposal;
 pub use random::{Stream, fingerprint, stream};
+pub use sobol::Sobol;
 pub use sum::{log_mean_exp, log_sum_exp};
+pub use triangle::Triangle;
 
 /// log 2π.
 pub const LOG_2PI: f64 = 1.837_877_066_409_345_3;

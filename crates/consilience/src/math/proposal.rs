@@ -2,9 +2,15 @@
 //!
 //! The t share is a defence: for a target that is nearly normal the weights stay below
 //! 1/(1 − share), and where the target's tails are heavier than normal they stay bounded by the t's.
+//!
+//! A target that falls more slowly to one side gets a proposal that does (Geweke 1989): coordinate i of
+//! F⁻¹(θ − m) has the scale bᵢ below 0 and aᵢ above, with the density 2/(aᵢ + bᵢ)·φ(x/scale), continuous
+//! at 0.
 
-use super::{Cholesky, LOG_2PI, Matrix, Stream, dot};
-use libm::{exp, lgamma, log, log1p};
+use super::sobol::REPLICATES;
+use super::special::normal_quantile;
+use super::{Cholesky, LOG_2PI, Matrix, Sobol, Stream, dot};
+use libm::{erfc, exp, lgamma, log, log1p};
 use rand::RngExt;
 use rand_distr::{ChiSquared, Distribution, StandardNormal};
 
@@ -15,6 +21,8 @@ pub struct Proposal {
     /// F: θ = m + F·z. Lower or upper triangular; only its product is used.
     factor: Matrix,
     log_det_factor: f64,
+    /// (bᵢ, aᵢ) per coordinate; empty: all 1.
+    sides: Vec<(f64, f64)>,
     t_share: f64,
     df: f64,
 }
@@ -26,13 +34,17 @@ pub struct Draws {
     pub thetas: Matrix,
     /// log g(θ) per draw.
     pub log_density: Vec<f64>,
+    /// How many independent sets the draws fall into, draw k into set k mod this; `None` where the
+    /// draws themselves are independent.
+    pub replicates: Option<usize>,
 }
 
 impl Proposal {
     /// Around `mean` with the inverse of a precision matrix as covariance.
     pub fn from_precision(mean: Vec<f64>, precision: &Cholesky, t_share: f64, df: f64) -> Proposal {
         let factor = precision.inverse_lower().transpose();
-        Proposal { mean, factor, log_det_factor: -0.5 * precision.log_det(), t_share, df }
+        let log_det_factor = -0.5 * precision.log_det();
+        Proposal { mean, factor, log_det_factor, sides: Vec::new(), t_share, df }
     }
 
     /// Around `mean` with this covariance.
@@ -43,31 +55,76 @@ impl Proposal {
         df: f64,
     ) -> Proposal {
         let factor = covariance.lower().clone();
-        Proposal { mean, factor, log_det_factor: 0.5 * covariance.log_det(), t_share, df }
+        let log_det_factor = 0.5 * covariance.log_det();
+        Proposal { mean, factor, log_det_factor, sides: Vec::new(), t_share, df }
+    }
+
+    /// The same with these scales below and above the mean along each column of F.
+    pub fn with_sides(mut self, sides: Vec<(f64, f64)>) -> Proposal {
+        self.log_det_factor += sides.iter().map(|(b, a)| log(0.5 * (a + b))).sum::<f64>();
+        self.sides = sides;
+        self
+    }
+
+    /// m + F·x.
+    pub fn at(&self, x: &[f64]) -> Vec<f64> {
+        (0..x.len()).map(|i| self.mean[i] + dot(self.factor.row(i), x)).collect()
     }
 
     /// This many draws.
     pub fn draw(&self, count: usize, rng: &mut Stream) -> Draws {
-        let d = self.mean.len();
         let chi_square = ChiSquared::new(self.df).expect("degrees of freedom are positive");
+        self.draw_by(count, None, |z| {
+            z.iter_mut().for_each(|v| *v = StandardNormal.sample(rng));
+            let is_t = rng.random::<f64>() < self.t_share;
+            if is_t { (self.df / chi_square.sample(rng)).sqrt() } else { 1.0 }
+        })
+    }
+
+    /// This many draws, rounded up to whole sets of replicates, from the next Sobol points. The degrees
+    /// of freedom must be a whole number.
+    pub fn draw_evenly(&self, count: usize, sobol: &mut Sobol, rng: &mut Stream) -> Draws {
+        let d = self.mean.len();
+        let df = self.df as usize;
+        // Further coordinates choose between normal and t, and make the t's χ².
+        let mut point = vec![0.0; d + 1 + df];
+        let t_below = normal_quantile(self.t_share);
+        self.draw_by(count.next_multiple_of(REPLICATES), Some(REPLICATES), |z| {
+            sobol.normals(&mut point, rng);
+            z.copy_from_slice(&point[..d]);
+            let chi_square = dot(&point[d + 1..], &point[d + 1..]);
+            if point[d] < t_below { (self.df / chi_square).sqrt() } else { 1.0 }
+        })
+    }
+
+    /// Draws from the standard normal points that `next` writes, each with the factor it returns by
+    /// which a t is stretched.
+    fn draw_by(
+        &self,
+        count: usize,
+        replicates: Option<usize>,
+        mut next: impl FnMut(&mut [f64]) -> f64,
+    ) -> Draws {
+        let d = self.mean.len();
         let mut thetas = Matrix::zeros(count, d);
         let mut log_density = Vec::with_capacity(count);
         let mut z = vec![0.0; d];
         for k in 0..count {
-            z.iter_mut().for_each(|v| *v = StandardNormal.sample(rng));
-            if rng.random::<f64>() < self.t_share {
-                let stretch = (self.df / chi_square.sample(rng)).sqrt();
-                z.iter_mut().for_each(|v| *v *= stretch);
+            let stretch = next(&mut z);
+            for (z, &(below, above)) in z.iter_mut().zip(&self.sides) {
+                *z = resided(*z, below / (below + above));
             }
-            for (i, theta) in thetas.row_mut(k).iter_mut().enumerate() {
-                *theta = self.mean[i] + dot(self.factor.row(i), &z);
-            }
+            z.iter_mut().for_each(|z| *z *= stretch);
             log_density.push(self.log_density_at(dot(&z, &z)));
+            for (z, &(below, above)) in z.iter_mut().zip(&self.sides) {
+                *z *= if *z < 0.0 { below } else { above };
+            }
+            thetas.row_mut(k).copy_from_slice(&self.at(&z));
         }
-        Draws { thetas, log_density }
+        Draws { thetas, log_density, replicates }
     }
 
-    /// The log density at squared distance q = |F⁻¹(θ − m)|².
+    /// The log density at squared distance q = Σ (xᵢ/scaleᵢ)², x = F⁻¹(θ − m).
     fn log_density_at(&self, q: f64) -> f64 {
         let d = self.mean.len() as f64;
         let df = self.df;
@@ -82,10 +139,37 @@ impl Proposal {
     }
 }
 
+/// A standard normal number turned into one with this share below 0, normal on either side.
+fn resided(z: f64, share_below: f64) -> f64 {
+    // Each tail from its own end, so that nothing is lost far out.
+    let tail = 0.5 * erfc(z.abs() * std::f64::consts::FRAC_1_SQRT_2);
+    let (u_below, u_above) = if z < 0.0 { (tail, 1.0 - tail) } else { (1.0 - tail, tail) };
+    if u_below < share_below {
+        normal_quantile(0.5 * u_below / share_below)
+    } else {
+        -normal_quantile(0.5 * u_above / (1.0 - share_below))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::math::{log_mean_exp, stream};
+
+    #[test]
+    fn sides_get_their_shares_and_stay_normal() {
+        for z in [-30.0, -4.0, -0.5, 0.3, 2.0, 12.0] {
+            assert!((resided(z, 0.5) - z).abs() < 1e-12 * z.abs());
+        }
+        let normals = (0..20_000).map(|k| normal_quantile((f64::from(k) + 0.5) / 20_000.0));
+        let values: Vec<f64> = normals.map(|z| resided(z, 0.2)).collect();
+        assert_eq!(values.iter().filter(|v| **v < 0.0).count(), 4_000);
+        let square = |side: f64| {
+            let squares = values.iter().filter(|v| **v * side > 0.0).map(|v| v * v);
+            squares.clone().sum::<f64>() / squares.count() as f64
+        };
+        assert!((square(1.0) - 1.0).abs() < 2e-3 && (square(-1.0) - 1.0).abs() < 2e-3);
+    }
 
     // E_g[N(θ; m, V)/g(θ)] = 1 for any proposal g: checks draws and densities against each other.
     #[test]
@@ -98,7 +182,9 @@ mod tests {
             let from_covariance = Proposal::from_covariance(vec![0.5, -2.5], &wide, share, 5.0);
             let precision = Cholesky::new(&wide.inverse()).unwrap();
             let from_precision = Proposal::from_precision(vec![0.5, -2.5], &precision, share, 5.0);
-            for proposal in [from_covariance, from_precision] {
+            let sides = vec![(0.8, 1.7), (1.5, 0.9)];
+            let uneven = from_covariance.clone().with_sides(sides);
+            for proposal in [from_covariance, from_precision, uneven] {
                 let draws = proposal.draw(40_000, &mut stream(1, 0, 0, "test"));
                 let log_weights: Vec<f64> = (0..40_000)
                     .map(|k| {

@@ -49,6 +49,16 @@ impl Family {
         }
     }
 
+    /// How the linear predictor enters: coefficients of models with one link mean the same.
+    pub fn link(self) -> &'static str {
+        match self {
+            Family::Gaussian => "identity",
+            Family::Logistic => "logit",
+            Family::Probit => "probit",
+            Family::Poisson | Family::NegativeBinomial => "log",
+        }
+    }
+
     /// What an outcome of this family must be, if this one is not.
     pub fn refuses(self, y: f64) -> Option<&'static str> {
         match self {

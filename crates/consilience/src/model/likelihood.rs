@@ -2,9 +2,9 @@
 
 use crate::data::{Design, Table};
 use crate::kernel::Rows;
+use crate::math::Matrix;
 use crate::math::special::log_rising_ratio;
-use crate::math::{LOG_2PI, Matrix, dot};
-use crate::model::{Family, Model};
+use crate::model::{Family, Gaussian, Model};
 use crate::target::Expansion;
 use crate::{Error, Result};
 use libm::{exp, lgamma, log};
@@ -29,23 +29,6 @@ pub struct Likelihood {
 enum Body {
     Gaussian(Gaussian),
     Rows { rows: Rows, constant: f64, outcomes: Option<Outcomes> },
-}
-
-/// A Gaussian likelihood knows its rows through a quadratic function of β, taken around a point b
-/// near the least-squares solution and through a triangular factor, so that nothing large cancels:
-///
-/// ```text
-/// RSS(β) = RSS(b) − 2(β − b)'X'r + |R(β − b)|²,   r = y − Xb,   R'R = X'X.
-/// ```
-#[derive(Debug, Clone)]
-struct Gaussian {
-    observations: f64,
-    around: Vec<f64>,
-    rss: f64,
-    xr: Vec<f64>,
-    /// R, upper triangular, and its transpose.
-    root: Matrix,
-    root_transposed: Matrix,
 }
 
 /// The distinct outcomes of a negative binomial with their counts.
@@ -91,7 +74,8 @@ impl Likelihood {
         let y = &design.response;
         let mut distinct = n;
         let body = if family == Family::Gaussian {
-            Body::Gaussian(Gaussian::new(&columns, y, &offset, weights))
+            let target: Vec<f64> = y.iter().zip(&offset).map(|(y, o)| y - o).collect();
+            Body::Gaussian(Gaussian::of_rows(&columns, &target, weights))
         } else {
             let merged = Merged::new(&columns, y, &offset, weights);
             distinct = merged.count.len();
@@ -108,6 +92,20 @@ impl Likelihood {
         let observations = weights.iter().sum();
         let coefficients = columns.len();
         Likelihood { observations, nonzero, distinct, coefficients, fixed_extra, body }
+    }
+
+    /// The Gaussian likelihood of rows that are known by their sufficient statistics.
+    pub fn of_gaussian(gaussian: Gaussian, fixed_log_sd: Option<f64>) -> Likelihood {
+        let coefficients = gaussian.reduced().1.len();
+        Likelihood {
+            observations: gaussian.observations(),
+            // Statistics do not say which entries were 0.
+            nonzero: vec![gaussian.observations(); coefficients],
+            distinct: coefficients + 1,
+            coefficients,
+            fixed_extra: fixed_log_sd,
+            body: Body::Gaussian(gaussian),
+        }
     }
 
     /// The likelihood of a model on a table. An outcome that the family cannot have is an error
@@ -143,6 +141,14 @@ impl Likelihood {
         match &self.body {
             Body::Gaussian(_) => None,
             Body::Rows { rows, .. } => Some(rows),
+        }
+    }
+
+    /// The Gaussian itself, and log σ where it is held fixed; `None` for other families.
+    pub fn gaussian(&self) -> Option<(&Gaussian, Option<f64>)> {
+        match &self.body {
+            Body::Gaussian(gaussian) => Some((gaussian, self.fixed_extra)),
+            Body::Rows { .. } => None,
         }
     }
 
@@ -187,12 +193,11 @@ impl Likelihood {
 
     /// log p(y|θ), its gradient written to `gradient`.
     pub fn gradient(&self, theta: &[f64], gradient: &mut [f64]) -> f64 {
-        let Body::Rows { rows, constant, outcomes } = &self.body else {
-            let at = self.expand(theta);
-            gradient.copy_from_slice(&at.gradient);
-            return at.value;
-        };
         let (beta, extra) = self.parts(theta);
+        let (rows, constant, outcomes) = match &self.body {
+            Body::Gaussian(gaussian) => return gaussian.gradient(beta, extra, gradient),
+            Body::Rows { rows, constant, outcomes } => (rows, constant, outcomes),
+        };
         let a = extra.clamp(-FURTHEST, FURTHEST);
         gradient.fill(0.0);
         let (mut value, mut slope) = rows.gradient(beta, a, &mut gradient[..self.coefficients]);
@@ -235,7 +240,7 @@ impl Likelihood {
 }
 
 /// An expansion in (β, a) from one in β.
-fn append(inner: Expansion, cross: &[f64], slope: f64, bend: f64) -> Expansion {
+pub(super) fn append(inner: Expansion, cross: &[f64], slope: f64, bend: f64) -> Expansion {
     let p = cross.len();
     let mut out = Expansion::zeros(p + 1);
     out.value = inner.value;
@@ -248,106 +253,6 @@ fn append(inner: Expansion, cross: &[f64], slope: f64, bend: f64) -> Expansion {
     }
     out.hessian[(p, p)] = bend;
     out
-}
-
-impl Gaussian {
-    fn new(columns: &[&Vec<f64>], y: &[f64], offset: &[f64], weights: &[f64]) -> Gaussian {
-        let target: Vec<f64> = y.iter().zip(offset).map(|(y, o)| y - o).collect();
-        let scaled = |values: &[f64]| -> Vec<f64> {
-            values.iter().zip(weights).map(|(v, w)| v * w.sqrt()).collect()
-        };
-        let (root, around) =
-            upper_factor(columns.iter().map(|c| scaled(c)).collect(), scaled(&target));
-        let mut residual = target;
-        for (column, b) in columns.iter().zip(&around) {
-            residual.iter_mut().zip(*column).for_each(|(r, x)| *r -= b * x);
-        }
-        let weighted: Vec<f64> = residual.iter().zip(weights).map(|(r, w)| r * w).collect();
-        Gaussian {
-            observations: weights.iter().sum(),
-            rss: dot(&weighted, &residual),
-            xr: columns.iter().map(|c| dot(c, &weighted)).collect(),
-            around,
-            root_transposed: root.transpose(),
-            root,
-        }
-    }
-
-    /// X'X.
-    fn gram(&self) -> Matrix {
-        self.root_transposed.product(&self.root)
-    }
-
-    /// RSS(β), and X'(y − Xβ).
-    fn residuals(&self, beta: &[f64]) -> (f64, Vec<f64>) {
-        let step: Vec<f64> = beta.iter().zip(&self.around).map(|(b, a)| b - a).collect();
-        let image = self.root.times(&step);
-        let rss = self.rss - 2.0 * dot(&step, &self.xr) + dot(&image, &image);
-        let moved = self.root_transposed.times(&image);
-        (rss.max(0.0), self.xr.iter().zip(&moved).map(|(r, m)| r - m).collect())
-    }
-
-    /// −n(u + ½ log 2π) − ½ RSS/σ², with 0·∞ = 0 for a perfect fit.
-    fn value_from(&self, rss: f64, log_sd: f64) -> f64 {
-        let misfit = if rss == 0.0 { 0.0 } else { 0.5 * rss * exp(-2.0 * log_sd) };
-        -self.observations * (log_sd + 0.5 * LOG_2PI) - misfit
-    }
-
-    fn value(&self, beta: &[f64], log_sd: f64) -> f64 {
-        self.value_from(self.residuals(beta).0, log_sd)
-    }
-
-    fn expand(&self, beta: &[f64], log_sd: f64, free_sd: bool) -> Expansion {
-        let (rss, xr) = self.residuals(beta);
-        let precision = exp(-2.0 * log_sd).min(f64::MAX);
-        let mut out = Expansion::zeros(beta.len());
-        out.value = self.value_from(rss, log_sd);
-        out.hessian.add_scaled(-precision, &self.gram());
-        for (g, r) in out.gradient.iter_mut().zip(&xr) {
-            *g = precision * r;
-        }
-        if !free_sd {
-            return out;
-        }
-        let misfit = if rss == 0.0 { 0.0 } else { rss * precision };
-        let cross: Vec<f64> = xr.iter().map(|r| -2.0 * precision * r).collect();
-        append(out, &cross, misfit - self.observations, -2.0 * misfit)
-    }
-}
-
-/// R of the QR factorisation of these columns by Householder reflections, and coefficients near the
-/// least-squares ones: those of columns that others determine are 0.
-fn upper_factor(mut columns: Vec<Vec<f64>>, mut target: Vec<f64>) -> (Matrix, Vec<f64>) {
-    let (n, p) = (target.len(), columns.len());
-    let mut root = Matrix::zeros(p, p);
-    let norms: Vec<f64> = columns.iter().map(|c| dot(c, c).sqrt()).collect();
-    for j in 0..p.min(n) {
-        let (head, rest) = columns.split_at_mut(j + 1);
-        let mirror = &mut head[j][j..];
-        let norm = dot(mirror, mirror).sqrt();
-        if norm > 0.0 {
-            let pivot = -norm * mirror[0].signum();
-            mirror[0] -= pivot;
-            let scale = 2.0 / dot(mirror, mirror);
-            for other in rest.iter_mut().chain([&mut target]) {
-                let tail = &mut other[j..];
-                let by = scale * dot(mirror, tail);
-                tail.iter_mut().zip(mirror.iter()).for_each(|(t, m)| *t -= by * m);
-            }
-            root[(j, j)] = pivot;
-        }
-        for (k, other) in rest.iter().enumerate() {
-            root[(j, j + 1 + k)] = other[j];
-        }
-    }
-    let mut solution = vec![0.0; p];
-    for j in (0..p.min(n)).rev() {
-        if root[(j, j)].abs() > 1e-9 * norms[j] {
-            let known = dot(&root.row(j)[j + 1..], &solution[j + 1..]);
-            solution[j] = (target[j] - known) / root[(j, j)];
-        }
-    }
-    (root, solution)
 }
 
 impl Outcomes {

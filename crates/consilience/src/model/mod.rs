@@ -1,6 +1,7 @@
 //! Models: likelihood families, priors, and the subposterior that a shard works with.
 
 pub mod family;
+pub mod gaussian;
 pub mod likelihood;
 mod notation;
 pub mod prior;
@@ -8,6 +9,7 @@ pub mod subposterior;
 pub mod unbounded;
 
 pub use family::Family;
+pub use gaussian::Gaussian;
 pub use likelihood::Likelihood;
 pub use prior::Prior;
 pub use subposterior::Subposterior;
@@ -45,9 +47,12 @@ impl Model {
         fingerprint(&self.name)
     }
 
-    /// A number that differs between models of different content.
-    pub fn content_hash(&self) -> u64 {
-        let bytes = postcard::to_stdvec(self).expect("a model can always be written");
+    /// A number that differs between models with different likelihoods: priors matter only in what
+    /// they hold fixed.
+    pub fn likelihood_hash(&self) -> u64 {
+        let fixed: Vec<Option<f64>> = self.parameters.iter().map(|p| p.prior.fixed()).collect();
+        let content = (self.family, &self.recipe, fixed);
+        let bytes = postcard::to_stdvec(&content).expect("a model can always be written");
         bytes.iter().fold(0, |hash: u64, &byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3).rotate_left(23)
         })
@@ -58,6 +63,11 @@ impl Model {
         self.parameters.iter().filter(|p| p.prior.fixed().is_none())
     }
 
+    /// Whether the priors of all free parameters are normal.
+    pub fn has_normal_priors(&self) -> bool {
+        self.free().all(|p| matches!(p.prior, Prior::Normal { .. }))
+    }
+
     /// The number of free parameters d.
     pub fn dim(&self) -> usize {
         self.free().count()
@@ -66,6 +76,19 @@ impl Model {
     /// The priors of the free parameters.
     pub fn free_priors(&self) -> Vec<Prior> {
         self.free().map(|p| p.prior).collect()
+    }
+
+    /// The same model with the priors of its coefficients this many times as wide. The intercept and
+    /// the family's own parameter keep theirs: all models share them, and what the data say about
+    /// a coefficient is measured against the coefficient's prior.
+    pub fn with_prior_scale(&self, factor: f64) -> Model {
+        let mut model = self.clone();
+        for (parameter, column) in model.parameters.iter_mut().zip(&self.recipe.columns) {
+            if !column.is_intercept() {
+                parameter.prior = parameter.prior.scaled(factor);
+            }
+        }
+        model
     }
 
     /// log ∫ p(θ)ʷ dθ; `None` where a prior's power has no finite integral.

@@ -116,6 +116,27 @@ impl Prior {
         }
     }
 
+    /// Its standard deviation or scale; a fixed value has none.
+    pub fn scale(&self) -> Option<f64> {
+        match *self {
+            Prior::Normal { sd, .. } => Some(sd),
+            Prior::Laplace { scale, .. } | Prior::StudentT { scale, .. } => Some(scale),
+            Prior::Fixed { .. } => None,
+        }
+    }
+
+    /// The same prior, `factor` times as wide around the same centre; a fixed value stays.
+    pub fn scaled(self, factor: f64) -> Prior {
+        match self {
+            Prior::Normal { mean, sd } => Prior::Normal { mean, sd: factor * sd },
+            Prior::Laplace { mean, scale } => Prior::Laplace { mean, scale: factor * scale },
+            Prior::StudentT { df, mean, scale } => {
+                Prior::StudentT { df, mean, scale: factor * scale }
+            }
+            Prior::Fixed { value } => Prior::Fixed { value },
+        }
+    }
+
     /// Whether a direction bounded by this prior's w-th power alone has an infinite integral.
     pub fn power_is_improper(&self, w: f64) -> bool {
         self.log_alpha(w).is_none()

@@ -6,11 +6,12 @@ use crate::target::{Expansion, Target};
 use rayon::prelude::*;
 use std::sync::Arc;
 
-/// log f_s(θ) = log p(y_s|θ) + w_s log p(θ).
+/// log f_s(θ) = κ log p(y_s|θ) + w_s log p(θ), with κ = 1 but for a shard that stands for many like it.
 #[derive(Debug, Clone)]
 pub struct Subposterior {
     likelihood: Arc<Likelihood>,
     priors: Vec<Prior>,
+    power: f64,
     share: f64,
     smoothing: f64,
     start: Vec<f64>,
@@ -32,7 +33,17 @@ impl Subposterior {
     ) -> Subposterior {
         assert_eq!(likelihood.dim(), priors.len(), "one prior per free parameter");
         assert_eq!(start.len(), priors.len(), "a starting value per free parameter");
-        Subposterior { likelihood, priors, share, smoothing, start }
+        Subposterior { likelihood, priors, power: 1.0, share, smoothing, start }
+    }
+
+    /// The same with the likelihood raised to this power.
+    pub fn with_power(self, power: f64) -> Subposterior {
+        Subposterior { power, ..self }
+    }
+
+    /// The power with which the likelihood acts.
+    pub fn power(&self) -> f64 {
+        self.power
     }
 
     /// The likelihood alone.
@@ -63,19 +74,20 @@ impl Target for Subposterior {
     fn log_density(&self, theta: &[f64]) -> f64 {
         let mut value = [0.0];
         self.likelihood.values(&[theta], &mut value);
-        or_nothing(value[0] + self.log_prior(theta))
+        or_nothing(self.power * value[0] + self.log_prior(theta))
     }
 
     fn log_density_gradient(&self, theta: &[f64], gradient: &mut [f64]) -> f64 {
         let value = self.likelihood.gradient(theta, gradient);
         for ((g, prior), &x) in gradient.iter_mut().zip(&self.priors).zip(theta) {
-            *g += self.share * prior.slope(x);
+            *g = self.power * *g + self.share * prior.slope(x);
         }
-        or_nothing(value + self.log_prior(theta))
+        or_nothing(self.power * value + self.log_prior(theta))
     }
 
     fn expand(&self, theta: &[f64]) -> Expansion {
         let mut out = self.likelihood.expand(theta);
+        out.scale(self.power);
         for (j, (prior, &x)) in self.priors.iter().zip(theta).enumerate() {
             let (value, slope, bend) = prior.expand(x, self.smoothing);
             out.value += self.share * value;
@@ -92,7 +104,7 @@ impl Target for Subposterior {
             let points: Vec<&[f64]> = (first..first + out.len()).map(|k| thetas.row(k)).collect();
             self.likelihood.values(&points, out);
             for (value, theta) in out.iter_mut().zip(points) {
-                *value = or_nothing(*value + self.log_prior(theta));
+                *value = or_nothing(self.power * *value + self.log_prior(theta));
             }
         });
     }

@@ -1,5 +1,6 @@
 //! From a study to something that can run: data read and split, schema agreed, models settled.
 
+mod extras;
 mod gather;
 mod outline;
 mod settle;
@@ -8,14 +9,14 @@ pub use gather::Gathered;
 pub(crate) use gather::{Complete, read_complete};
 pub use outline::Outline;
 
-use crate::combine::{Setting, combine};
-use crate::compare::{Comparison, PartitionReport};
+use crate::combine::{Setting, baselines, combine};
+use crate::compare::{Baselines, Comparison, PartitionReport, VERSION, sweep};
 use crate::data::Formula;
 use crate::engine::{Engine, Observer, Session, Threads, Traffic};
 use crate::shard::Shard;
-use crate::study::{Combine, Local, Study};
-use crate::{Error, Result, Warning};
-use std::path::{Path, PathBuf};
+use crate::study::Study;
+use crate::{Result, Warning};
+use std::path::PathBuf;
 
 /// A study whose shards have agreed on its models: ready to run.
 #[derive(Debug)]
@@ -34,6 +35,10 @@ pub struct Plan<E = Threads> {
     pub warnings: Vec<Warning>,
     engine: E,
     traffic: Traffic,
+    /// Where the draws of the shards' chains are kept, if they are.
+    draws: Option<PathBuf>,
+    /// What the scales of coefficient priors are multiplied with, beside 1, if they are.
+    prior_scales: Option<Vec<f64>>,
 }
 
 impl Plan {
@@ -44,25 +49,6 @@ impl Plan {
         let shards = tables.into_iter().enumerate().map(|(index, table)| Shard::new(index, table));
         let engine = Threads::new(shards.collect(), threads)?;
         Plan::on(gathered, engine, observer)
-    }
-
-    /// Keeps the draws of every shard's chains as Parquet files in this folder, which must be there.
-    /// An error where the study runs no chains.
-    pub fn keep_draws(&mut self, folder: &Path) -> Result<()> {
-        let options = &self.study.evidence;
-        let chains = match options.local {
-            Local::Auto => options.combine == Combine::Normal,
-            local => local.has_chains(),
-        };
-        if !chains {
-            let message = format!(
-                "there are no draws to keep: local = \"{}\" with combine = \"{}\" runs no chains; use for example --local nuts+warp3",
-                options.local, options.combine
-            );
-            return Err(Error::input(message));
-        }
-        self.engine.keep_draws(folder);
-        Ok(())
     }
 }
 
@@ -79,7 +65,18 @@ impl<E: Engine> Plan<E> {
             (settings, session.traffic())
         };
         let formulas = formulas.iter().map(Formula::to_string).collect();
-        Ok(Plan { study, files, partition, settings, formulas, warnings, engine, traffic })
+        Ok(Plan {
+            study,
+            files,
+            partition,
+            settings,
+            formulas,
+            warnings,
+            engine,
+            traffic,
+            draws: None,
+            prior_scales: None,
+        })
     }
 
     /// Where the shards are.
@@ -92,12 +89,30 @@ impl<E: Engine> Plan<E> {
         self.run_on(&self.engine, observer)
     }
 
+    /// Chooses by votes and upsampled evidences, and by every combination that suits the models.
+    pub fn baselines(&self, observer: &dyn Observer) -> Result<Baselines> {
+        let (methods, traffic) = baselines(&self.engine, observer, self.traffic, &self.settings)?;
+        let models = self.settings.iter().map(|s| s.model.name.clone()).collect();
+        Ok(Baselines {
+            version: VERSION,
+            models,
+            methods,
+            partition: self.partition.clone(),
+            traffic,
+            seconds: None,
+        })
+    }
+
     /// The same on another engine that has the same shards. The result has the same bits.
     pub fn run_on(&self, engine: &dyn Engine, observer: &dyn Observer) -> Result<Comparison> {
         let session = Session::resume(engine, observer, self.traffic);
-        let evidences = combine(&session, &self.settings)?;
+        // All priors at once: they share rounds, and the shards' likelihoods.
+        let settings = [self.settings.clone(), self.scaled_settings()].concat();
+        let mut evidences = combine(&session, &settings)?;
+        let scaled = evidences.split_off(self.settings.len());
+        self.add_consensus_draws(&mut evidences)?;
         let probabilities: Vec<f64> = self.study.models.iter().map(|m| m.probability).collect();
-        Ok(Comparison::new(
+        let mut comparison = Comparison::new(
             &self.settings,
             &self.formulas,
             &probabilities,
@@ -105,6 +120,10 @@ impl<E: Engine> Plan<E> {
             self.partition.clone(),
             self.warnings.clone(),
             session.traffic(),
-        ))
+        );
+        if self.prior_scales.is_some() {
+            comparison.prior_sensitivity = Some(sweep(&comparison, self.by_scale(scaled)));
+        }
+        Ok(comparison)
     }
 }

@@ -1,7 +1,7 @@
 //! Agreeing on models with shards, wherever those are.
 
 use super::outline::at_formula;
-use crate::combine::Setting;
+use crate::combine::{Extras, Setting};
 use crate::data::{Fact, INTERCEPT, Recipe, Request, ResponseKind, Terms, agree_or_blame};
 use crate::engine::Session;
 use crate::math::Matrix;
@@ -125,7 +125,14 @@ pub(super) fn survey(
             _ => Share::Equal { shards: surveys.len() },
         };
         let options = study.evidence.clone();
-        let mut setting = Setting { model, share, surveys, options, warnings: Vec::new() };
+        let mut setting = Setting {
+            model,
+            share,
+            surveys,
+            options,
+            warnings: Vec::new(),
+            extras: Extras::default(),
+        };
         setting.warnings.extend(rank_note(&setting));
         setting.warnings.extend(missing_levels(&setting));
         settings.push(setting);

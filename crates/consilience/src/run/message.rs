@@ -337,9 +337,15 @@ pub(super) fn largest_answer(questions: &[Question]) -> u64 {
             Question::Describe { requests, .. } => requests.len() as u64,
             _ => 0,
         };
-        let d = question.model().map_or(0, |m| m.parameters.len()) as u64 + 1;
+        let mut d = question.model().map_or(0, |m| m.parameters.len()) as u64 + 1;
+        let mut conditionals = 0;
+        match question {
+            Question::Statistics { recipe } => d += recipe.columns.len() as u64,
+            Question::Augment { conditionals: asked, .. } => conditionals = *asked as u64,
+            _ => {}
+        }
         let size = postcard::experimental::serialized_size(question).unwrap_or(0) as u64;
-        LEAST * (1 + requests) + 2 * size + 8 * MATRICES * d * d
+        LEAST * (1 + requests) + 2 * size + 8 * (MATRICES + conditionals) * d * d
     };
     questions.iter().map(bound).sum()
 }

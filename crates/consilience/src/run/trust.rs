@@ -1,7 +1,7 @@
 //! What is not believed of files that come from elsewhere: questions that no plan asks, and answers
 //! that no shard gives. Every reason reads on from the file's name.
 
-use crate::data::{Fact, Levels, Moments, Request, Variable};
+use crate::data::{Fact, Levels, Moments, Recipe, Request, Variable};
 use crate::math::{Cholesky, Matrix};
 use crate::model::Model;
 use crate::question::{Answer, FitOrder, Question, Share, Summary, Survey};
@@ -26,13 +26,14 @@ pub(super) fn question(question: &Question) -> Fault {
     match question {
         Question::Fit { share: s, order, .. } => {
             share(*s)?;
-            let FitOrder { draws, warmup, chains, .. } = *order;
-            let most = |n: usize| (1..=MOST_DRAWS).contains(&n);
-            ensure(
-                most(draws) && warmup <= MOST_DRAWS && (1..=1000).contains(&chains),
-                "it asks for no sensible number of draws",
-            )
+            draws(order)
         }
+        Question::Augment { share: s, order, conditionals, .. } => {
+            share(*s)?;
+            draws(order)?;
+            ensure(*conditionals <= MOST_DRAWS, "it asks for no sensible number of conditionals")
+        }
+        Question::Statistics { recipe: r } => recipe(r),
         Question::Expand { share: s, theta, .. } => {
             share(*s)?;
             ensure(
@@ -63,11 +64,25 @@ fn share(share: Share) -> Fault {
     ensure(fine, "its shares of the prior are none")
 }
 
+fn draws(order: &FitOrder) -> Fault {
+    let FitOrder { draws, warmup, chains, power, .. } = *order;
+    let most = |n: usize| (1..=MOST_DRAWS).contains(&n);
+    ensure(
+        most(draws) && warmup <= MOST_DRAWS && (1..=1000).contains(&chains),
+        "it asks for no sensible number of draws",
+    )?;
+    ensure(power.is_finite() && power > 0.0, "it asks for no sensible power of the likelihood")
+}
+
 fn model(model: &Model) -> Fault {
-    let recipe = &model.recipe;
-    let wrong = "its model does not hold together";
     let extra = usize::from(model.family.extra().is_some());
-    ensure(model.parameters.len() == recipe.columns.len() + extra, wrong)?;
+    let fits = model.parameters.len() == model.recipe.columns.len() + extra;
+    ensure(fits, "its model does not hold together")?;
+    recipe(&model.recipe)
+}
+
+fn recipe(recipe: &Recipe) -> Fault {
+    let wrong = "its design does not hold together";
     for part in recipe.columns.iter().flat_map(|c| &c.parts) {
         let columns = match recipe.variables.get(part.variable as usize) {
             Some(Variable::Number(_)) => 1,
@@ -96,6 +111,24 @@ pub(super) fn answer(answer: &Answer, question: &Question) -> Fault {
         }
         (Question::Survey { .. }, Answer::Survey(found)) => survey(found, d)?,
         (Question::Fit { .. }, Answer::Summary(found)) => summary(found, d)?,
+        (Question::Augment { conditionals, .. }, Answer::Augmentation(found)) => {
+            summary(&found.summary, d)?;
+            let size = d * (d + 1) / 2;
+            ensure(
+                found.means.has_size(*conditionals, d)
+                    && found.factors.has_size(*conditionals, size),
+                "its conditionals have the wrong size",
+            )?;
+        }
+        (Question::Statistics { recipe }, Answer::Statistics { observations, factor }) => {
+            let size = recipe.columns.len() + 1;
+            ensure(
+                observations.is_finite() && *observations >= 0.0,
+                "its number of rows is negative or infinite",
+            )?;
+            ensure(factor.has_size(size, size), "its sums of products have the wrong size")?;
+            ensure(factor.is_sound(size, size), "its sums of products are not finite")?;
+        }
         (Question::Expand { .. }, Answer::Expansion(at)) => {
             ensure(!at.value.is_nan(), "its log density is not a number")?;
             ensure(at.gradient.len() == d, "its gradient has the wrong length")?;
@@ -120,19 +153,7 @@ pub(super) fn answer(answer: &Answer, question: &Question) -> Fault {
             )?;
             ensure(!weights.contains(&f64::INFINITY), "one of its log densities is infinite")?;
         }
-        (
-            Question::Describe { .. }
-            | Question::Survey { .. }
-            | Question::Fit { .. }
-            | Question::Expand { .. }
-            | Question::Weigh { .. },
-            _,
-        ) => {
-            return Err(format!("it answers `{}` with something else", question.kind()));
-        }
-        // Kinds that have no closer look than the session's own.
-        #[allow(unreachable_patterns)]
-        _ => {}
+        _ => return Err(format!("it answers `{}` with something else", question.kind())),
     }
     answer.check(question).map_err(|error| error.to_string())
 }

@@ -31,18 +31,21 @@ pub struct GibbsDraws {
     pub reference: Vec<f64>,
     /// log p(θ*|latents) = log N(θ*; m, V) per draw.
     pub log_ordinates: Vec<f64>,
+    /// Those conditionals that were asked for.
+    pub conditionals: Vec<Conditional>,
 }
 
 /// Draws from a subposterior with a logistic or probit likelihood and normal priors.
 ///
 /// The chain begins at `start` (best the mode), or where the target's own search would. The first
 /// `warmup` draws are left out; θ* is the mean that the second half of them estimates, or the
-/// starting point if there are none.
+/// starting point if there are none. `keep` conditionals, evenly spaced along the chain, are kept.
 pub fn gibbs(
     target: &Subposterior,
     start: Option<&[f64]>,
     draws: usize,
     warmup: usize,
+    keep: usize,
     rng: &mut Stream,
 ) -> Result<GibbsDraws> {
     let mut sampler = Sampler::new(target)?;
@@ -70,22 +73,29 @@ pub fn gibbs(
 
     let mut thetas = Matrix::zeros(draws, d);
     let mut log_ordinates = Vec::with_capacity(draws);
+    let mut conditionals = Vec::with_capacity(keep);
     for k in 0..draws {
         let conditional = sampler.conditional(&theta, rng)?;
         log_ordinates.push(conditional.log_density(&reference));
         conditional.draw(&mut theta, rng);
         thetas.row_mut(k).copy_from_slice(&theta);
+        if (k + 1) * keep / draws > k * keep / draws {
+            conditionals.push(conditional);
+        }
     }
     let mut log_density = vec![0.0; draws];
     target.log_densities(&thetas, &mut log_density);
     let chain = Chain { thetas, log_density, energy: Vec::new(), divergences: 0 };
-    Ok(GibbsDraws { chain, reference, log_ordinates })
+    Ok(GibbsDraws { chain, reference, log_ordinates, conditionals })
 }
 
-/// θ given the latent variables.
-struct Conditional {
-    mean: Vec<f64>,
-    precision: Cholesky,
+/// θ given the latent variables: a normal density.
+#[derive(Debug, Clone)]
+pub struct Conditional {
+    /// Its mean.
+    pub mean: Vec<f64>,
+    /// The factor of its precision matrix.
+    pub precision: Cholesky,
 }
 
 impl Conditional {
@@ -128,6 +138,11 @@ enum Latents {
 
 impl<'a> Sampler<'a> {
     fn new(target: &'a Subposterior) -> Result<Sampler<'a>> {
+        if target.power() != 1.0 {
+            let message =
+                "Gibbs sampling does not know likelihoods to a power; use local = \"auto\"";
+            return Err(Error::input(message));
+        }
         let Some(rows) = target.likelihood().rows() else {
             return Err(unsupported(Family::Gaussian));
         };

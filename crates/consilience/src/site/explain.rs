@@ -63,8 +63,13 @@ fn asked(question: &Question) -> String {
             "weigh{of}: the log likelihood (with the site's share of the prior) at {} points",
             thetas.rows()
         ),
-        #[allow(unreachable_patterns)]
-        other => format!("{}{of}", other.kind()),
+        Question::Statistics { .. } => {
+            "statistics: the number of rows, and the sums of products of any two columns of the models' designs and of the outcome".into()
+        }
+        Question::Augment { order, conditionals, .. } => format!(
+            "augment{of}: as fit, by {}; and at {conditionals} points of a Markov chain the mean and precision of the parameters given latent variables",
+            order.method
+        ),
     }
 }
 
@@ -157,8 +162,22 @@ fn answered(answer: &Answer) -> String {
                 numbers(weights)
             )
         }
-        #[allow(unreachable_patterns)]
-        _ => writeln!(out, "  numbers of a kind that this program has no words for"),
+        Answer::Statistics { observations, factor } => {
+            let p = factor.cols();
+            let _ = writeln!(out, "  rows, counted with weights: {observations}");
+            writeln!(
+                out,
+                "  sums of products of any two of {p} columns, designs' and outcome: {p} × {p} numbers"
+            )
+        }
+        Answer::Augmentation(found) => {
+            out += &fitted(&found.summary);
+            writeln!(
+                out,
+                "  mean and precision of the parameters at {} points of a chain",
+                found.means.rows()
+            )
+        }
     };
     out
 }

@@ -130,7 +130,9 @@ impl Policy {
 /// How many draws or points a question is about.
 fn draws(question: &Question) -> u64 {
     match question {
-        Question::Fit { order, .. } => order.draws.saturating_mul(order.chains) as u64,
+        Question::Fit { order, .. } | Question::Augment { order, .. } => {
+            order.draws.saturating_mul(order.chains) as u64
+        }
         Question::Weigh { thetas, .. } => thetas.rows() as u64,
         _ => 0,
     }

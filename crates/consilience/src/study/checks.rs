@@ -19,6 +19,8 @@ pub(super) const ROUNDS: Limits =
 pub(super) const WARMUP: Limits =
     Limits { least: 100, why: ": a chain needs some to adapt", greatest: 100_000_000 };
 pub(super) const CHAINS: Limits = Limits { least: 1, why: "", greatest: 1_000 };
+pub(super) const PROPOSALS: Limits =
+    Limits { least: 100, why: ": fewer give no standard error to go by", greatest: 1_000_000 };
 pub(super) const DRAWS: Limits =
     Limits { least: 100, why: ": fewer give no standard error to go by", greatest: 100_000_000 };
 
@@ -101,10 +103,31 @@ impl Study {
                 "`data.path` is missing; add path = \"data.csv\" under [data]",
             ));
         }
-        if self.evidence.combine == Combine::Normal && self.evidence.local == Local::None {
+        let (local, combine) = (self.evidence.local, self.evidence.combine);
+        if combine != Combine::Exact && local == Local::None {
             return Err(Error::input_at(
                 place(line("evidence.local").or(line("evidence.combine"))),
-                "`evidence.local` = \"none\" and `evidence.combine` = \"normal\" do not go together; write local = \"auto\", or combine = \"exact\"",
+                format!(
+                    "`evidence.local` = \"none\" and `evidence.combine` = \"{combine}\" do not go together; write local = \"auto\", or combine = \"exact\""
+                ),
+            ));
+        }
+        if combine == Combine::Augmented && !matches!(local, Local::Auto | Local::GibbsChib) {
+            return Err(Error::input_at(
+                place(line("evidence.local").or(line("evidence.combine"))),
+                format!(
+                    "`evidence.local` = \"{local}\" and `evidence.combine` = \"augmented\" do not go together: it works with Gibbs draws and Chib's estimate; write local = \"auto\""
+                ),
+            ));
+        }
+        let other = |m: &&ModelSpec| !m.family.is_binary();
+        if let (Combine::Augmented, Some(model)) = (combine, self.models.iter().find(other)) {
+            return Err(Error::input_at(
+                place(Some(model.line)),
+                format!(
+                    "`evidence.combine` = \"augmented\" is for logistic and probit models, and `{}` is {}; write combine = \"exact\"",
+                    model.name, model.family
+                ),
             ));
         }
         const CODE: &str = "clusters-unused";

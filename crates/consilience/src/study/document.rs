@@ -260,6 +260,11 @@ impl<'a> Item<'a> {
         })
     }
 
+    /// true or false.
+    pub(super) fn truth(&self) -> Result<bool> {
+        self.value.get_ref().as_bool().ok_or_else(|| self.mismatch("true or false"))
+    }
+
     /// One value, or the values of a list.
     pub(super) fn one_or_more(&self) -> Vec<Item<'a>> {
         match self.value.get_ref() {

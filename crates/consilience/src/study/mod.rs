@@ -42,7 +42,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 
-pub use names::{Combine, Local, Missing, ShareRule, SplitBy};
+pub use names::{Combine, Local, Missing, Points, ShareRule, SplitBy};
 pub use overrides::Overrides;
 pub use prior::{
     DEFAULT_PRIOR, NamedPrior, ParameterName, PriorTable, Role, resolve_priors,
@@ -176,6 +176,12 @@ pub struct EvidenceOptions {
     pub warmup: usize,
     /// Chains per shard.
     pub chains: usize,
+    /// How many draws the shards weigh in `cmc-is`, and conditionals that they send in `augmented`.
+    pub proposals: usize,
+    /// What importance draws over all shards are made from.
+    pub points: Points,
+    /// Whether Gaussian models are combined by their sufficient statistics.
+    pub statistics: bool,
     /// The standard error of a log evidence to aim at.
     pub se_target: f64,
     /// At most how many rounds.
@@ -192,6 +198,9 @@ impl Default for EvidenceOptions {
             draws: 10_000,
             warmup: 2_000,
             chains: 1,
+            proposals: 1_000,
+            points: Points::default(),
+            statistics: true,
             se_target: 0.01,
             rounds: 20,
             seed: 1,

@@ -66,6 +66,8 @@ named! {
         Auto = "auto",
         /// Not at all.
         None = "none",
+        /// A Gaussian model with normal priors: an integral over log σ alone.
+        Quadrature = "quadrature",
         /// Laplace's approximation.
         Laplace = "laplace",
         /// Importance sampling around the mode.
@@ -86,7 +88,8 @@ named! {
 impl Local {
     /// Whether it runs Markov chains, whose draws can be kept.
     pub fn has_chains(self) -> bool {
-        !matches!(self, Local::Auto | Local::None | Local::Laplace | Local::Importance)
+        use Local::{Auto, Importance, Laplace, None, Quadrature};
+        !matches!(self, Auto | None | Quadrature | Laplace | Importance)
     }
 }
 
@@ -98,6 +101,21 @@ named! {
         Exact = "exact",
         /// With normal approximations of them.
         Normal = "normal",
+        /// With draws from the product of those approximations, weighed by the shards.
+        CmcIs = "cmc-is",
+        /// With the normal conditionals of data augmentation.
+        Augmented = "augmented",
+    }
+}
+
+named! {
+    /// What importance draws are made from.
+    Points {
+        /// Independent random numbers.
+        #[default]
+        Plain = "plain",
+        /// Scrambled Sobol points, which cover space more evenly.
+        Sobol = "sobol",
     }
 }
 

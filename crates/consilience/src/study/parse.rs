@@ -5,8 +5,8 @@ use super::document::{Homes, Item, LARGEST, Section, Source};
 use super::names::pick;
 use super::prior::misplaced;
 use super::{
-    Combine, Data, EvidenceOptions, Local, Missing, ModelSpec, NamedPrior, PriorTable, ShareRule,
-    Split, SplitBy, Study,
+    Combine, Data, EvidenceOptions, Local, Missing, ModelSpec, NamedPrior, Points, PriorTable,
+    ShareRule, Split, SplitBy, Study,
 };
 use crate::error::clip;
 use crate::model::{Family, Prior};
@@ -20,8 +20,19 @@ const DATA: &[&str] = &["path", "missing", "weights", "delimiter", "comment"];
 const SPLIT: &[&str] = &["shards", "by", "share", "seed", "clusters"];
 const PRIOR: &[&str] = &["coefficients", "intercept", "log_sd", "log_dispersion", "parameters"];
 const MODEL: &[&str] = &["name", "formula", "family", "probability", "prior"];
-const EVIDENCE: &[&str] =
-    &["local", "combine", "draws", "warmup", "chains", "se_target", "rounds", "seed"];
+const EVIDENCE: &[&str] = &[
+    "local",
+    "combine",
+    "draws",
+    "warmup",
+    "chains",
+    "proposals",
+    "points",
+    "statistics",
+    "se_target",
+    "rounds",
+    "seed",
+];
 
 /// For keys that stand in the wrong table.
 const HOMES: &Homes = &[
@@ -227,6 +238,15 @@ fn evidence(section: Section<'_>) -> Result<EvidenceOptions> {
     }
     if let Some(item) = section.get("chains") {
         evidence.chains = count(&item, checks::CHAINS)? as usize;
+    }
+    if let Some(item) = section.get("proposals") {
+        evidence.proposals = count(&item, checks::PROPOSALS)? as usize;
+    }
+    if let Some(item) = section.get("points") {
+        evidence.points = item.parsed(&one_of(&Points::ALL.map(Points::name)), Points::parse)?;
+    }
+    if let Some(item) = section.get("statistics") {
+        evidence.statistics = item.truth()?;
     }
     if let Some(item) = section.get("se_target") {
         evidence.se_target = item.number()?;

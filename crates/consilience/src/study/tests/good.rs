@@ -46,6 +46,8 @@ local = "importance"
 combine = "normal"
 draws = 100
 se_target = 1
+points = "sobol"
+statistics = false
 rounds = 2
 seed = 7
 "##;
@@ -92,6 +94,9 @@ fn everything_that_can_be_said_is_read() {
         draws: 100,
         warmup: 2_000,
         chains: 1,
+        proposals: 1_000,
+        points: Points::Sobol,
+        statistics: false,
         se_target: 1.0,
         rounds: 2,
         seed: 7,
@@ -113,9 +118,11 @@ fn defaults_are_as_documented() {
     let Split { shards, by, share, seed, clusters } = study.split.clone();
     assert_eq!((shards, study.split.count(), by), (None, Some(1), SplitBy::Random));
     assert_eq!((share, seed, clusters), (ShareRule::Equal, 1, 10));
-    let EvidenceOptions { local, combine, draws, warmup, chains, se_target, rounds, seed } =
+    let EvidenceOptions { local, combine, draws, warmup, chains, se_target, rounds, seed, .. } =
         study.evidence;
     assert_eq!((warmup, chains), (2_000, 1));
+    let EvidenceOptions { proposals, points, statistics, .. } = study.evidence;
+    assert_eq!((proposals, points, statistics), (1_000, Points::Plain, true));
     assert_eq!((local, combine, draws), (Local::Auto, Combine::Exact, 10_000));
     assert_eq!((se_target, rounds, seed), (0.01, 20, 1));
     assert_eq!(study.prior, PriorTable::default());
@@ -262,7 +269,7 @@ fn names_parse_print_and_serialise_alike() {
         assert_eq!(Local::parse(local.name()).unwrap(), local);
         assert_eq!(serde_json::to_string(&local).unwrap(), format!("\"{local}\""));
     }
-    assert_eq!(Combine::ALL.map(Combine::name), ["exact", "normal"]);
+    assert_eq!(Combine::ALL.map(Combine::name), ["exact", "normal", "cmc-is", "augmented"]);
     assert_eq!(ShareRule::ALL.map(ShareRule::name), ["equal", "rows"]);
     assert_eq!(Missing::ALL.map(Missing::name), ["drop", "error"]);
     for by in ["random", "outcome", "cluster", "file", "column:a:b"] {

@@ -1,0 +1,57 @@
+//! An engine that does not ask twice.
+
+use super::Engine;
+use crate::Result;
+use crate::question::{Answer, Question};
+use std::sync::Mutex;
+
+/// Carries questions to another engine, and keeps the answers to those that are dear: the shards' own
+/// fits. Several combinations of one study then share them.
+pub struct Remembering<'a> {
+    engine: &'a dyn Engine,
+    known: Mutex<Vec<(Question, Vec<Answer>)>>,
+}
+
+impl<'a> Remembering<'a> {
+    /// On top of this engine.
+    pub fn new(engine: &'a dyn Engine) -> Remembering<'a> {
+        Remembering { engine, known: Mutex::default() }
+    }
+
+    fn recall(&self, question: &Question) -> Option<Vec<Answer>> {
+        let known = self.known.lock().expect("no thread panics while it holds the lock");
+        known.iter().find(|(asked, _)| asked == question).map(|(_, answers)| answers.clone())
+    }
+}
+
+impl Engine for Remembering<'_> {
+    fn shards(&self) -> usize {
+        self.engine.shards()
+    }
+
+    fn ask(
+        &self,
+        questions: &[Question],
+        answered: &(dyn Fn() + Sync),
+    ) -> Result<Vec<Vec<Answer>>> {
+        let mut all: Vec<Option<Vec<Answer>>> = questions.iter().map(|q| self.recall(q)).collect();
+        let unknown: Vec<Question> = questions
+            .iter()
+            .zip(&all)
+            .filter(|(_, a)| a.is_none())
+            .map(|(q, _)| q.clone())
+            .collect();
+        let mut new = self.engine.ask(&unknown, answered)?.into_iter();
+        for (question, slot) in questions.iter().zip(&mut all) {
+            if slot.is_none() {
+                let answers = new.next().expect("an engine answers every question");
+                if matches!(question, Question::Fit { .. }) {
+                    let mut known = self.known.lock().expect("no thread panics while it holds it");
+                    known.push((question.clone(), answers.clone()));
+                }
+                *slot = Some(answers);
+            }
+        }
+        Ok(all.into_iter().flatten().collect())
+    }
+}
