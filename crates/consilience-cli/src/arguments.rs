@@ -166,6 +166,8 @@ pub struct CompareArguments {
     /// No progress bar
     #[arg(long, short)]
     pub quiet: bool,
+    #[command(flatten)]
+    pub engine: EngineArguments,
 }
 
 /// How to show the ways to choose.
@@ -179,8 +181,6 @@ pub struct BaselinesArguments {
     /// No progress bar
     #[arg(long, short)]
     pub quiet: bool,
-    #[command(flatten)]
-    pub engine: EngineArguments,
 }
 
 /// What to write a study for.

@@ -457,7 +457,7 @@ fn first_log(open: &OpenRound) -> Option<String> {
     logs.sort();
     for (_, path) in logs.into_iter().rev() {
         let text = std::fs::read_to_string(&path).unwrap_or_default();
-        let lines: Vec<&str> = text.lines().filter(|l| !l.contains(" answered")).collect();
+        let lines: Vec<&str> = text.lines().filter(|l| !l.ends_with(" there before.")).collect();
         if !lines.is_empty() {
             let tail = lines[lines.len().saturating_sub(10)..].join("\n  ");
             return Some(format!("\nThe log of one of its tasks, {}:\n  {tail}", path.display()));

@@ -64,14 +64,16 @@ pub fn work(arguments: &WorkArguments) -> Result<ExitCode> {
     let mut failed = Vec::new();
     let shards_kept = Kept::default();
     let kept = arguments.wait.then_some(&shards_kept);
+    let bar = Bar::new(!arguments.quiet);
     loop {
-        let report = run.work_all(&shards, arguments.threads(), retry, &(), kept)?;
+        bar.expect(shards.len() * run.rounds()?);
+        let report = run.work_all(&shards, arguments.threads(), retry, &bar, kept)?;
         retry = false;
         total.answered += report.answered;
         total.known = report.known;
         failed.extend(report.failed);
         for replaced in &report.replaced {
-            eprintln!("refused, and computed again: {replaced}");
+            bar.note(&format!("refused, and computed again: {replaced}"));
         }
         let done = run.result_path().exists();
         if !arguments.wait || done {
@@ -80,6 +82,7 @@ pub fn work(arguments: &WorkArguments) -> Result<ExitCode> {
         }
         std::thread::sleep(PAUSE);
     }
+    bar.clear();
     for failure in &failed {
         eprintln!("failed: {failure}");
     }
@@ -87,8 +90,8 @@ pub fn work(arguments: &WorkArguments) -> Result<ExitCode> {
         eprintln!("left to another worker: {}", counted(total.busy.len(), "shard"));
     }
     print(&format!(
-        "{} answered, {} answered before.\n",
-        counted(total.answered, "round of a shard").replace("shards", "shard"),
+        "{} written, {} there before.\n",
+        counted(total.answered, "answer"),
         grouped(total.known as f64)
     ))?;
     Ok(ExitCode::SUCCESS)

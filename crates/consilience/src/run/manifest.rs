@@ -143,8 +143,8 @@ impl Manifest {
                 version.format
             ));
         }
-        let manifest: Manifest =
-            serde_json::from_slice(bytes).map_err(|e| format!("the manifest is not sound: {e}"))?;
+        let manifest: Manifest = serde_json::from_slice(bytes)
+            .map_err(|e| format!("the manifest is not sound: {e}; use the version that made it"))?;
         manifest.check()?;
         Ok(manifest)
     }

@@ -73,6 +73,11 @@ impl Run {
         Ok(paths)
     }
 
+    /// How many rounds have been asked.
+    pub fn rounds(&self) -> Result<usize> {
+        Ok(self.question_paths()?.len())
+    }
+
     /// Reads every question of this run; one of another run is an error.
     pub(super) fn questions(&self) -> Result<Vec<Asked>> {
         let mut all = Vec::new();
