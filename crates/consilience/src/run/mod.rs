@@ -16,6 +16,7 @@
 //! killed at any moment and loses nothing, and answers have the same bits as on threads.
 
 mod directory;
+mod exchange;
 mod files;
 mod manifest;
 mod message;
@@ -25,8 +26,9 @@ mod trust;
 mod work;
 
 pub use directory::{Lock, Run};
-pub(crate) use files::is_question;
-pub use files::{AnswerFile, Courier, Files, OpenRound, QuestionFile, Stop, Waiting};
+pub(crate) use exchange::is_question;
+pub use exchange::{AnswerFile, QuestionFile};
+pub use files::{Courier, Files, OpenRound, Stop, Waiting};
 pub(crate) use manifest::schema_hash;
 pub use manifest::{Manifest, SchemaColumn, ShardEntry, ShardRows, study_hash};
 pub use message::{AnswerHeader, FORMAT, LARGEST_QUESTION, QuestionHeader};

@@ -1,7 +1,7 @@
 //! Runs whose shards are sites: begun without data, fed with answer files from elsewhere.
 
 use super::directory::Run;
-use super::files::{Asked, answer_path, examine};
+use super::exchange::{Asked, answer_path, examine};
 use super::manifest::{SchemaColumn, ShardEntry};
 use super::message::{self, AnswerHeader, Kind, hex, largest_answer, sha256, unhex};
 use crate::compare::PartitionReport;

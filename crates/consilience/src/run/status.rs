@@ -1,7 +1,7 @@
 //! How far a run is.
 
 use super::directory::Run;
-use super::files::{Found, find};
+use super::exchange::{Found, find};
 use super::message::{Reply, largest_answer};
 use crate::Result;
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! A worker: answers the open questions of shards whose rows are in the run directory.
 
 use super::directory::{Lock, Run};
-use super::files::{Asked, Found, answer_path, find, read_question};
+use super::exchange::{Asked, Found, answer_path, find, read_question};
 use super::message::{self, AnswerHeader, Failure, Kind, Reply, largest_answer};
 use crate::shard::Shard;
 use crate::{Error, Place, Result};
@@ -14,10 +14,6 @@ use std::sync::{Arc, Mutex};
 pub trait Work: Sync {
     /// A shard answered a round's questions; `None` if it was answered already.
     fn answered(&self, shard: usize, round: Option<u64>);
-    /// Whether to stop before the next question.
-    fn stop(&self) -> bool {
-        false
-    }
 }
 
 impl Work for () {
@@ -147,9 +143,6 @@ impl Run {
             return Ok(report);
         };
         for asked in self.questions()? {
-            if watch.stop() {
-                break;
-            }
             match find(self, &asked, shard, largest_answer(&asked.posed.questions))? {
                 Found::Whole(header, _) if !(header.failed && again) => {
                     report.known += 1;

@@ -222,13 +222,11 @@ fn discreet(question: &Question, answer: &mut Answer, site: &str, min_rows: u64)
                     word.place = format!("site {site}");
                 }
             }
-            Fact::Levels(levels) => {
-                if levels.list.iter().any(|level| level.rows < min_rows) {
-                    let Request::Levels(expr) = request else { continue };
-                    return Err(Error::input(format!(
-                        "a value of `{expr}` has fewer rows than the policy's min_rows ({min_rows}); nothing is answered; make the column one of words, whose rare values are merged"
-                    )));
-                }
+            Fact::Levels(levels) if levels.list.iter().any(|level| level.rows < min_rows) => {
+                let Request::Levels(expr) = request else { continue };
+                return Err(Error::input(format!(
+                    "a value of `{expr}` has fewer rows than the policy's min_rows ({min_rows}); nothing is answered; make the column one of words, whose rare values are merged"
+                )));
             }
             _ => {}
         }
