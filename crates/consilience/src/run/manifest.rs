@@ -73,9 +73,14 @@ pub struct ShardRows {
     pub sha256: String,
 }
 
-/// A study's hash: of all it says, but not of where its file stands.
+/// A study's hash: of all it says, but not of its file's name and place, nor of what stands on which line.
 pub fn study_hash(study: &Study) -> String {
-    let text = serde_json::to_string(&portable(study)).expect("a study can always be written");
+    let mut study = portable(study);
+    study.file = PathBuf::new();
+    for model in &mut study.models {
+        (model.line, model.formula_line) = (0, 0);
+    }
+    let text = serde_json::to_string(&study).expect("a study can always be written");
     hex(&sha256(&[text.as_bytes()]))
 }
 
