@@ -219,7 +219,7 @@ impl Task<'_> {
         summary.mean = found.mean;
         summary.covariance = found.covariance;
         summary.batches = weighted.batches(BATCHES);
-        let kept = weighted.resampled();
+        let kept = weighted.resampled(0.5);
         let log_f: Vec<f64> = kept.iter().map(|&k| weighted.log_target[k]).collect();
         let draws = kept.iter().map(|&k| weighted.thetas.row(k));
         compare_with_normal(&mut summary, draws, &log_f);
