@@ -8,7 +8,7 @@ use crate::sites::arguments::{
 };
 use crate::slurm::{EngineArguments, StepArguments};
 use clap::{Args, Parser, Subcommand};
-use consilience::study::{Combine, Local, Overrides};
+use consilience::study::{Combine, Kernel, Local, Overrides};
 use std::path::PathBuf;
 
 /// Bayesian model choice on data that is split over shards: which model do the data support, with
@@ -132,6 +132,9 @@ pub struct StudyArguments {
     /// Threads to work on [default: all cores]; the result does not depend on it
     #[arg(long, value_name = "N", value_parser = threads, allow_negative_numbers = true)]
     pub threads: Option<u64>,
+    /// Instructions to compute with: auto (the best of this CPU) or portable (slower; the same bits on every machine)
+    #[arg(long, value_name = "KIND")]
+    pub kernel: Option<Kernel>,
 }
 
 /// How to compare.
@@ -211,6 +214,7 @@ impl StudyArguments {
             combine: self.combine,
             local: self.local,
             draws: self.draws.map(count),
+            kernel: self.kernel,
             ..Overrides::default()
         }
     }

@@ -8,6 +8,7 @@ use consilience::Target;
 use consilience::data::Design;
 use consilience::engine::Silent;
 use consilience::estimate::{Chib, Mode, importance, newton};
+use consilience::kernel::Kernel;
 use consilience::math::{LOG_2PI, Matrix, log_sum_exp, stream};
 use consilience::model::{Family, Likelihood, Prior, Subposterior};
 use consilience::plan::Plan;
@@ -56,7 +57,7 @@ fn small(rows: usize, seed: u64) -> Design {
 }
 
 fn target(family: Family, design: &Design, fixed: &[Option<f64>], share: f64) -> Subposterior {
-    let likelihood = Arc::new(Likelihood::new(family, design, fixed, None));
+    let likelihood = Arc::new(Likelihood::new(family, design, fixed, None, Kernel::Auto));
     let d = likelihood.dim();
     let prior = Prior::Normal { mean: 0.4, sd: 0.9 };
     Subposterior::new(likelihood, vec![prior; d], share, 1.0, vec![0.0; d])
@@ -277,7 +278,7 @@ fn what_is_not_supported_is_refused_by_name() {
         assert!(message.contains("\"logistic\" and \"probit\""), "{message}");
         assert!(message.contains(family.name()), "{message}");
     }
-    let likelihood = Likelihood::new(Family::Probit, &small(30, 1), &[None; 2], None);
+    let likelihood = Likelihood::new(Family::Probit, &small(30, 1), &[None; 2], None, Kernel::Auto);
     let priors =
         vec![Prior::Normal { mean: 0.0, sd: 1.0 }, Prior::Laplace { mean: 0.0, scale: 2.0 }];
     let kinked = Subposterior::new(Arc::new(likelihood), priors, 1.0, 1.0, vec![0.0; 2]);

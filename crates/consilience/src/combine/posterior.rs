@@ -98,26 +98,12 @@ fn quantile(sorted: &[(f64, f64)], p: f64) -> f64 {
     last.map_or(f64::NAN, |(_, value)| value)
 }
 
-/// Systematic resampling: draw k comes ⌊N w_k/Σw⌋ times or once more. Copies stand together, so that
-/// whoever measures autocorrelation sees that they are copies.
+/// Draws of equal weight. Copies stand together, so that whoever measures autocorrelation sees that
+/// they are copies.
 fn resample(weighted: &Weighted, rng: &mut Stream) -> Matrix {
-    let weights = relative_weights(weighted);
-    let (count, total) = (weighted.len(), weights.iter().sum::<f64>());
-    let step = total / count as f64;
-    let mut position = step * rng.random::<f64>();
-    let mut data = Vec::with_capacity(count * weighted.thetas.cols());
-    let (mut taken, mut reached) = (0, 0.0);
-    let last = weights.iter().rposition(|w| *w > 0.0).unwrap_or(0);
-    for (k, weight) in weights.iter().enumerate() {
-        reached += weight;
-        // Rounding may leave the last position a hair beyond the sum.
-        while taken < count && (position < reached || k == last) {
-            data.extend_from_slice(weighted.thetas.row(k));
-            position += step;
-            taken += 1;
-        }
-    }
-    Matrix::from_rows(count, weighted.thetas.cols(), data)
+    let kept = weighted.resampled(rng.random());
+    let data = kept.iter().flat_map(|&k| weighted.thetas.row(k).to_vec()).collect();
+    Matrix::from_rows(kept.len(), weighted.thetas.cols(), data)
 }
 
 /// Consensus Monte Carlo from the draws of every shard's chains, which must be equally many.
@@ -154,9 +140,9 @@ pub(crate) fn consensus_draws(summaries: &[Summary], samples: &[Sample]) -> Resu
 mod tests {
     use super::*;
     use crate::estimate::Estimate;
+    use crate::math::ziggurat::normal;
     use crate::math::{Cholesky, stream};
     use crate::question::Diagnostics;
-    use rand_distr::{Distribution, StandardNormal};
 
     /// A normal subposterior as a shard reports it: analytic.
     fn summary(mean: Vec<f64>, precision: Matrix) -> Summary {
@@ -179,7 +165,7 @@ mod tests {
         let d = summary.mean.len();
         let mut thetas = Matrix::zeros(count, d);
         for k in 0..count {
-            let z: Vec<f64> = (0..d).map(|_| StandardNormal.sample(rng)).collect();
+            let z: Vec<f64> = (0..d).map(|_| normal(rng)).collect();
             let moved = factor.lower().times(&z);
             let row = thetas.row_mut(k).iter_mut().zip(&summary.mean).zip(moved);
             row.for_each(|((t, m), by)| *t = m + by);

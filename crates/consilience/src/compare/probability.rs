@@ -3,9 +3,9 @@
 //! The log evidences are taken as independent and normal with their standard errors.
 
 use crate::estimate::Estimate;
+use crate::math::ziggurat::normal;
 use crate::math::{log_sum_exp, stream};
 use libm::{erfc, exp, log};
-use rand_distr::{Distribution, StandardNormal};
 
 /// Draws behind an interval: its ends are right to about 0.03 of the log odds' standard error.
 const DRAWS: usize = 10_000;
@@ -53,7 +53,7 @@ pub(crate) fn intervals(
         let mut rng = stream(seed, streams[m], u64::MAX, "probability");
         let (score, error) = (scores[m], errors[m]);
         (0..DRAWS).map(move |_| {
-            let z: f64 = StandardNormal.sample(&mut rng);
+            let z = normal(&mut rng);
             score + error * z
         })
     };

@@ -13,12 +13,12 @@
 
 use super::Estimate;
 use super::chains::ess;
+use crate::math::ziggurat::normal;
 use crate::math::{Cholesky, LOG_2PI, Matrix, Stream, dot};
 use crate::sample::Sample;
 use crate::target::Target;
 use crate::{Error, Result};
 use libm::{exp, log, log1p};
-use rand_distr::{Distribution, StandardNormal};
 
 /// How the posterior is met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +81,7 @@ pub fn bridge(
     let l1 = meeting.log_ratios(&standardised, Some(&values));
 
     let proposals: Vec<Vec<f64>> =
-        (0..kept.len()).map(|_| (0..d).map(|_| StandardNormal.sample(rng)).collect()).collect();
+        (0..kept.len()).map(|_| (0..d).map(|_| normal(rng)).collect()).collect();
     let l2 = meeting.log_ratios(&proposals, None);
     if l1.iter().any(|l| !l.is_finite()) || l2.iter().any(|l| l.is_nan() || *l == f64::INFINITY) {
         return Err(Error::numeric("the density is not finite at a draw"));

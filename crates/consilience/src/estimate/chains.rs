@@ -10,6 +10,7 @@
 //! - an ESS needs ten draws a chain. (Fewer are not enough for a single step of Geyer's rule, and the
 //!   others then report the upper bound, n·log10 n.)
 
+use crate::math::dot;
 use crate::math::fft::LagProducts;
 use crate::math::special::normal_quantile;
 use crate::sample::Sample;
@@ -338,8 +339,8 @@ impl Draws {
         let total = within * (n - 1.0) / n + between;
         let means = self.chains().map(mean).collect::<Option<Vec<f64>>>()?;
         let centred = self.chains().zip(&means).flat_map(|(c, m)| c.iter().map(move |v| v - m));
-        let products = lags.sums(&centred.collect::<Vec<f64>>());
-        let correlation = |lag: usize| 1.0 - (within - products[lag] / all) / total;
+        let mut products = Products::new(centred.collect(), self.length, lags);
+        let mut correlation = |lag: usize| 1.0 - (within - products.at(lag) / all) / total;
         // In a reversible chain the sums of neighbouring pairs are positive and fall. Where they
         // cease to be positive there is only noise, and the last pair counts with a half.
         let (mut even, mut odd) = (1.0, correlation(1));
@@ -354,6 +355,32 @@ impl Draws {
         let time = 2.0 * sum - 1.0 + even.max(0.0);
         // (Draws so large that their squares overflow.)
         (!time.is_nan()).then(|| time.max(1.0 / libm::log10(all)))
+    }
+}
+
+/// Σ over chains of Σ x_t·x_(t+k): one by one for the first lags, which are all that a chain in good
+/// order needs, and from then on for all lags at once.
+struct Products<'a> {
+    values: Vec<f64>,
+    length: usize,
+    lags: &'a LagProducts,
+    all: Option<Vec<f64>>,
+}
+
+impl<'a> Products<'a> {
+    /// Lags for which a sum each is cheaper than a transform for all.
+    const FIRST: usize = 32;
+
+    fn new(values: Vec<f64>, length: usize, lags: &'a LagProducts) -> Products<'a> {
+        Products { values, length, lags, all: None }
+    }
+
+    fn at(&mut self, lag: usize) -> f64 {
+        if lag < Products::FIRST {
+            let chains = self.values.chunks_exact(self.length);
+            return chains.map(|x| dot(&x[lag..], &x[..self.length - lag])).sum();
+        }
+        self.all.get_or_insert_with(|| self.lags.sums(&self.values))[lag]
     }
 }
 

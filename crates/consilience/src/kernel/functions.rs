@@ -1,99 +1,172 @@
-//! Elementary functions without branches, which the compiler turns into vector code.
+//! Elementary functions of eight doubles, without branches.
+//!
+//! Polynomials are those of `scripts/kernel_coefficients.py`, their coefficients from the constant up.
 
-use std::f64::consts::LOG2_E;
+use super::simd::{Cpu, Vector, polynomial};
+use std::f64::consts::LN_2;
 
-/// Rows that are worked on side by side.
-pub const LANES: usize = 8;
+/// 2·artanh(s)/s in s² ≤ 1/9, to 2·10⁻¹⁸.
+const ARTANH: [f64; 11] = [
+    2.0,
+    0.6666666666666615,
+    0.4000000000018575,
+    0.28571428545454114,
+    0.22222224080747674,
+    0.18181740832504806,
+    0.1538661404230401,
+    0.13300374032674625,
+    0.12110168728069218,
+    0.0832450651186082,
+    0.17044163562781398,
+];
 
-/// One value per lane.
-pub type Lanes = [f64; LANES];
+/// (1 + z)·M(z) in t = (z − 5)/(z + 5), z ≥ 0, to 10⁻¹⁷; M is Mills' ratio (1 − Φ(z))/φ(z).
+const MILLS: [f64; 25] = [
+    1.1568486282918946,
+    -0.22948753825211318,
+    0.07778159886873558,
+    0.02507217930163978,
+    -0.06617760077899582,
+    0.061505045840161206,
+    -0.03802659218771832,
+    0.016348231281331425,
+    -0.004201290311078416,
+    1.9530636365484052e-05,
+    0.0004570438205116078,
+    -0.0001343742704194541,
+    -2.480546663097941e-05,
+    2.270959149359291e-05,
+    -1.7721527238693433e-07,
+    -3.2772513658038686e-06,
+    3.2194150125726876e-07,
+    4.919558007942762e-07,
+    -6.735246707235891e-08,
+    -7.755689282319666e-08,
+    1.006273629203449e-08,
+    1.1020770424653135e-08,
+    -1.0770966817867951e-09,
+    -9.545215884456858e-10,
+    6.163047198655167e-11,
+];
 
-/// eˣ to about 1 unit in the last place. Arguments are held within [−708, 709]: what is below gives a
-/// number near 10⁻³⁰⁸, what is above one near 10³⁰⁸.
+/// 2ˣ for x ≤ 0, to 10⁻¹⁴ of it. What is below −1021 counts as that.
 #[inline(always)]
-pub fn exp(x: f64) -> f64 {
-    // Adding 1.5·2⁵² rounds to a whole number, which then stands in the lowest bits.
-    const ROUND: f64 = 6_755_399_441_055_744.0;
-    const LN_2_HIGH: f64 = 0.693_147_180_369_123_8;
-    const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
-    let x = x.clamp(-708.0, 709.0);
-    let shifted = x * LOG2_E + ROUND;
-    let k = shifted - ROUND;
-    let r = (x - k * LN_2_HIGH) - k * LN_2_LOW;
-    // Taylor to r¹³: |r| ≤ ½ log 2 leaves a rest of 4·10⁻¹⁸.
-    let mut p = 1.0 / 6_227_020_800.0;
-    for c in [
-        1.0 / 479_001_600.0,
-        1.0 / 39_916_800.0,
-        1.0 / 3_628_800.0,
-        1.0 / 362_880.0,
-        1.0 / 40_320.0,
-        1.0 / 5_040.0,
-        1.0 / 720.0,
-        1.0 / 120.0,
-        1.0 / 24.0,
-        1.0 / 6.0,
-        0.5,
-        1.0,
-        1.0,
-    ] {
-        p = p * r + c;
-    }
-    p * f64::from_bits(shifted.to_bits().wrapping_add(1023) << 52)
+pub fn exp2_of_negative<C: Cpu>(cpu: C, x: C::V) -> C::V {
+    // In this order a NaN stays one.
+    cpu.power_of_two(cpu.splat(-1021.0).max(x))
 }
 
-/// log(1 + u) for 0 ≤ u ≤ 1, by 2 artanh(u/(2 + u)).
+/// 2ˣ to 10⁻¹⁴ of it. What is outside [−1021, 1023] counts as its end.
 #[inline(always)]
-pub fn log1p_unit(u: f64) -> f64 {
-    let s = u / (2.0 + u);
-    let t = s * s;
-    // t ≤ 1/9; the first term left out is below 10⁻¹⁸ of the sum.
-    let mut p = 2.0 / 35.0;
-    for k in
-        [33.0, 31.0, 29.0, 27.0, 25.0, 23.0, 21.0, 19.0, 17.0, 15.0, 13.0, 11.0, 9.0, 7.0, 5.0, 3.0]
-    {
-        p = p * t + 2.0 / k;
-    }
-    s * (p * t + 2.0)
+pub fn exp2<C: Cpu>(cpu: C, x: C::V) -> C::V {
+    exp2_of_negative(cpu, cpu.splat(1023.0).min(x))
 }
 
-/// log(1 + eˣ).
+/// log(1 + u) for 0 ≤ u ≤ 1 or −½ ≤ u ≤ 0, by 2 artanh(u/(2 + u)).
 #[inline(always)]
-pub fn softplus(x: f64) -> f64 {
-    x.max(0.0) + log1p_unit(exp(-x.abs()))
+pub fn log1p<C: Cpu>(cpu: C, u: C::V) -> C::V {
+    twice_artanh(cpu, u / (cpu.splat(2.0) + u))
+}
+
+/// 2·artanh(s) for |s| ≤ ⅓.
+#[inline(always)]
+pub fn twice_artanh<C: Cpu>(cpu: C, s: C::V) -> C::V {
+    s * polynomial(cpu, &ARTANH, s * s)
+}
+
+/// log x for positive x that are not subnormal.
+#[inline(always)]
+pub fn log<C: Cpu>(cpu: C, x: C::V) -> C::V {
+    let (k, m) = x.split();
+    let one = cpu.splat(1.0);
+    let s = (m - one) / (m + one);
+    k.fma(cpu.splat(LN_2), twice_artanh(cpu, s))
+}
+
+/// Mills' ratio (1 − Φ(z))/φ(z) for z ≥ 0.
+#[inline(always)]
+pub fn mills<C: Cpu>(cpu: C, z: C::V) -> C::V {
+    let five = cpu.splat(5.0);
+    let t = (z - five) / (z + five);
+    polynomial(cpu, &MILLS, t) / (cpu.splat(1.0) + z)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::dispatch::{Path, Work};
     use super::*;
+    use crate::math::special::log_normal_cdf;
 
-    #[test]
-    fn exp_is_within_two_units_in_the_last_place() {
-        for i in -70_000..70_000 {
-            let x = f64::from(i) * 0.010_07;
-            let exact = libm::exp(x);
-            assert!((exp(x) / exact - 1.0).abs() < 5e-16, "exp({x})");
-        }
-        assert_eq!(exp(0.0), 1.0);
-        assert!(exp(-1e300) < 1e-300 && exp(1e300) > 1e300 && exp(f64::NEG_INFINITY) < 1e-300);
-    }
-
-    #[test]
-    fn log1p_keeps_its_relative_accuracy_near_zero() {
-        for i in 0..=100_000 {
-            for scale in [1e-5, 1e-12, 1e-200] {
-                let u = f64::from(i) * scale;
-                let exact = libm::log1p(u);
-                assert!((log1p_unit(u) - exact).abs() <= 6e-16 * exact, "log1p({u})");
+    /// f at many points, on every path of this machine, against g.
+    fn agree<F: Fn(f64) -> f64>(name: &str, points: &[f64], tolerance: f64, g: F) {
+        for path in Path::all() {
+            let found = path.run(At { name, points });
+            for (&x, value) in points.iter().zip(found) {
+                let exact = g(x);
+                let off = (value - exact).abs() / exact.abs().max(1e-300);
+                assert!(off <= tolerance, "{name}({x}) on {}: {value} is not {exact}", path.name());
             }
         }
     }
 
+    struct At<'a> {
+        name: &'a str,
+        points: &'a [f64],
+    }
+
+    impl Work for At<'_> {
+        type Out = Vec<f64>;
+        #[inline(always)]
+        fn run<C: Cpu>(self, cpu: C) -> Vec<f64> {
+            let mut out = Vec::new();
+            for &x in self.points {
+                let v = cpu.splat(x);
+                let value = match self.name {
+                    "exp2" => exp2(cpu, v),
+                    "log1p" => log1p(cpu, v),
+                    "log" => log(cpu, v),
+                    _ => mills(cpu, v),
+                };
+                out.push(value.lanes()[5]);
+            }
+            out
+        }
+    }
+
     #[test]
-    fn softplus_is_right_on_both_sides() {
-        for x in [-800.0, -30.0, -1.0, 0.0, 1e-9, 3.0, 40.0, 1e6] {
-            let exact = crate::math::special::softplus(x);
-            assert!((softplus(x) - exact).abs() <= 1e-15 * (1e-290 + exact), "softplus({x})");
+    fn powers_of_two_are_right() {
+        let points: Vec<f64> = (-101_000..101_000).map(|i| f64::from(i) * 0.010_07).collect();
+        agree("exp2", &points, 1e-14, libm::exp2);
+        agree("exp2", &[-2000.0, -1e300, f64::NEG_INFINITY], 1e-14, |_| libm::exp2(-1021.0));
+        agree("exp2", &[1030.0, 1e300, f64::INFINITY], 1e-14, |_| libm::exp2(1023.0));
+    }
+
+    #[test]
+    fn logarithms_keep_their_relative_accuracy() {
+        for scale in [1e-5, -5e-6, 1e-12, 1e-200] {
+            let points: Vec<f64> = (1..=100_000).map(|i| f64::from(i) * scale).collect();
+            agree("log1p", &points, 7e-16, libm::log1p);
+        }
+        let points: Vec<f64> = (-2000..2000).map(|i| libm::exp(0.351 * f64::from(i))).collect();
+        agree("log", &points, 5e-16, libm::log);
+    }
+
+    #[test]
+    fn mills_ratio_is_the_normal_tail_over_its_density() {
+        let points: Vec<f64> = (0..40_000).map(|i| 0.001 * f64::from(i)).collect();
+        agree("mills", &points, 1e-13, |z| 1.0 / log_normal_cdf(-z).1);
+        // M(z) → 1/z; the values at 1 and 3 to 17 digits by mpmath.
+        agree("mills", &[1e9, 1e20, 1e150], 1e-15, |z| 1.0 / z);
+        agree("mills", &[1.0], 3e-16, |_| 0.655_679_542_418_798_47);
+        agree("mills", &[3.0], 3e-16, |_| 0.304_590_298_710_103_3);
+    }
+
+    #[test]
+    fn what_is_not_a_number_stays_so() {
+        for path in Path::all() {
+            for name in ["exp2", "log1p"] {
+                assert!(path.run(At { name, points: &[f64::NAN] })[0].is_nan());
+            }
         }
     }
 }

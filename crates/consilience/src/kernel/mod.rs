@@ -1,11 +1,24 @@
 //! The hot loops: log-likelihoods of many rows at many points, with derivatives.
 //!
 //! Rows stand in panels of eight, column after column, so that one panel's linear predictors are
-//! built side by side in registers. Sums run in a fixed order: lane sums within a block of panels,
-//! blocks one after the other. A point's value therefore never depends on which other points
-//! were asked for with it, nor on the number of threads.
+//! built side by side in registers. The loops are written once, over a vector of eight doubles
+//! (`simd`), and compiled for every kind of CPU (`x86`, `dispatch`), of which the best is taken when the
+//! program runs. This is the only module with `unsafe` code.
+//!
+//! Sums run in a fixed order: lane sums within a block of panels, blocks one after the other. A
+//! point's value therefore never depends on which other points were asked for with it, nor on the
+//! number of threads. The portable way has the same bits on every machine; another kind of CPU may
+//! differ from it in the last ones.
 
-pub mod functions;
+mod dispatch;
+mod functions;
+mod laws;
+mod passes;
 mod rows;
+mod simd;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
+pub use crate::study::Kernel;
+pub use dispatch::Path;
 pub use rows::{Extra, Rows};

@@ -1,48 +1,70 @@
-//! Rows of data in panels, and the log-likelihood of the families that need every row.
+//! Rows of data in panels.
 
-use super::functions::{LANES, Lanes, exp, log1p_unit, softplus};
-use crate::math::special::log_normal_cdf;
-use crate::math::{Matrix, dot};
+use super::dispatch::Path;
+use super::passes::{Derive, Gram, Predict, Transposed, Values};
+use super::simd::{LANES, Lanes, Line};
+use crate::math::{Matrix, dot_compensated};
 use crate::model::Family;
+use crate::study::Kernel;
 use crate::target::Expansion;
 use std::ops::Range;
 
 /// Panels per block: 960 rows, which stay in cache while many points visit them. Also the most
-/// factors (1 + e^−|z|) ≤ 2 per lane that a product holds without overflow, with room to spare.
+/// factors (1 + e^−|η|) ≤ 2 that a product over all lanes holds without overflow, with room to spare.
 const BLOCK: usize = 120;
 
 /// Distinct rows (x, offset) of one shard under one model, each with the number of observations
-/// that share it and the sum of their outcomes.
-///
-/// Given the linear predictor η, count c and total t, the families' log-likelihoods are
-///
-/// ```text
-/// logistic            t·η − c·log(1 + e^η)
-/// probit              t·log Φ(η) + (c − t)·log Φ(−η)
-/// poisson             t·η − c·e^η
-/// negative binomial   t·η − (t + c·e^a)·log(1 + e^(η−a)),   a = log_dispersion
-/// ```
-///
-/// up to terms in which η does not occur: merging equal rows is exact.
+/// that share it and the sum of their outcomes: merging equal rows is exact (`laws.rs` says why).
 #[derive(Debug, Clone)]
 pub struct Rows {
     family: Family,
-    columns: usize,
-    panels: usize,
-    /// Panel k holds the columns `index[starts[k]..starts[k + 1]]`, those that are not 0 on all of its
-    /// rows, with eight values each in `x`. Rows of a factor's level stand together, so that a panel
-    /// visits one or two of its dummies and not all of them.
-    starts: Vec<usize>,
+    pub(super) path: Path,
+    pub(super) columns: usize,
+    pub(super) blocks: Vec<Block>,
+    /// Column numbers of the segments, one segment after the other.
     index: Vec<u32>,
-    x: Vec<f64>,
-    offset: Vec<f64>,
-    count: Vec<f64>,
-    total: Vec<f64>,
-    /// X't, and t'offset: the linear part Σ t·η of the log-likelihood is one dot product.
+    /// Eight values per column per panel, panel after panel. In groups of a logistic's single
+    /// observations they are multiplied by the outcome's sign, −1 or 1.
+    x: Vec<Line>,
+    pub(super) offset: Vec<Lanes>,
+    pub(super) count: Vec<Lanes>,
+    pub(super) total: Vec<Lanes>,
+    /// Whether any offset is not 0.
+    pub(super) has_offset: bool,
+    /// X't, and t'offset: Σ t·η is one dot product.
     linear: Vec<f64>,
     linear_offset: f64,
-    /// Every count is 1 (padding apart): logistic rows can then share one logarithm a block.
-    single: bool,
+    /// Σ t.
+    all: f64,
+}
+
+/// Panels whose derivatives are taken before they are multiplied by x, which is still in the
+/// nearest cache then.
+pub const GROUP: usize = 16;
+
+/// Panels that are summed in one go.
+#[derive(Debug, Clone)]
+pub struct Block {
+    pub groups: Vec<Group>,
+}
+
+/// Up to [`GROUP`] panels.
+#[derive(Debug, Clone)]
+pub struct Group {
+    pub panels: Range<usize>,
+    /// Single observations of a logistic: x is multiplied by the outcome's sign.
+    pub ones: bool,
+    pub segments: Vec<Segment>,
+}
+
+/// Consecutive panels of one group with the same columns: those that are not 0 on all of the rows.
+/// Rows of a factor's level stand together, so that a panel visits one or two of its dummies and not
+/// all of them.
+#[derive(Debug, Clone)]
+pub struct Segment {
+    pub panels: Range<usize>,
+    index: Range<usize>,
+    x: usize,
 }
 
 /// What a parameter beside the coefficients adds: derivatives of the rows' part in a.
@@ -64,41 +86,72 @@ impl Rows {
         offset: &[f64],
         count: &[f64],
         total: &[f64],
+        kernel: Kernel,
     ) -> Rows {
         let rows = count.len();
         let panels = rows.div_ceil(LANES);
-        let (mut starts, mut index, mut x) = (vec![0], Vec::new(), Vec::new());
+        let (count, total_lanes) = (in_panels(count), in_panels(total));
+        let (mut index, mut x) = (Vec::new(), Vec::new());
+        let is_one = |panel: usize| family == Family::Logistic && count[panel] == [1.0; LANES];
+        let mut blocks: Vec<Block> = Vec::with_capacity(panels.div_ceil(BLOCK));
+        let mut own: Vec<u32> = Vec::new();
         for panel in 0..panels {
+            if panel % BLOCK == 0 {
+                blocks.push(Block { groups: Vec::new() });
+            }
+            let groups = &mut blocks.last_mut().expect("one was begun").groups;
+            if panel % BLOCK % GROUP == 0 {
+                let end = (panel + GROUP).min(panels).min(panel / BLOCK * BLOCK + BLOCK);
+                let ones = (panel..end).all(is_one);
+                groups.push(Group { panels: panel..end, ones, segments: Vec::new() });
+            }
+            let group = groups.last_mut().expect("one was begun");
             let range = panel * LANES..rows.min((panel + 1) * LANES);
+            own.clear();
+            let first = x.len();
             for (j, column) in columns.iter().enumerate() {
                 let values = &column[range.clone()];
                 if values.iter().any(|v| *v != 0.0) {
-                    index.push(j as u32);
-                    x.extend_from_slice(values);
-                    x.resize(index.len() * LANES, 0.0);
+                    own.push(j as u32);
+                    let mut lanes = [0.0; LANES];
+                    lanes[..values.len()].copy_from_slice(values);
+                    if group.ones {
+                        lanes = signed(&lanes, &total_lanes[panel]);
+                    }
+                    x.push(Line(lanes));
                 }
             }
-            starts.push(index.len());
+            match group.segments.last_mut() {
+                Some(s) if index[s.index.clone()] == own => s.panels.end += 1,
+                _ => {
+                    let from = index.len();
+                    index.extend_from_slice(&own);
+                    let (panels, index) = (panel..panel + 1, from..index.len());
+                    group.segments.push(Segment { panels, index, x: first });
+                }
+            }
         }
-        let pad = |values: &[f64]| {
-            let mut padded = values.to_vec();
-            padded.resize(panels * LANES, 0.0);
-            padded
-        };
         Rows {
             family,
+            path: Path::of(kernel),
             columns: columns.len(),
-            panels,
-            starts,
+            blocks,
             index,
             x,
-            linear: columns.iter().map(|c| dot(c, total)).collect(),
-            linear_offset: dot(offset, total),
-            single: rows > 0 && count.iter().all(|&c| c == 1.0),
-            offset: pad(offset),
-            count: pad(count),
-            total: pad(total),
+            has_offset: offset.iter().any(|o| *o != 0.0),
+            linear: columns.iter().map(|c| dot_compensated(c, total)).collect(),
+            linear_offset: dot_compensated(offset, total),
+            all: total.iter().sum(),
+            offset: in_panels(offset),
+            count,
+            total: total_lanes,
         }
+    }
+
+    /// The same rows, worked on in another way: for tests and benches.
+    pub fn with_path(mut self, path: Path) -> Rows {
+        self.path = path;
+        self
     }
 
     /// The family.
@@ -109,344 +162,110 @@ impl Rows {
     /// Observations per row. Vectors over rows end with up to seven rows of padding that count for
     /// nothing: count 0, total 0, x = 0, offset 0.
     pub fn counts(&self) -> &[f64] {
-        &self.count
+        self.count.as_flattened()
     }
 
     /// Sums of outcomes per row.
     pub fn totals(&self) -> &[f64] {
-        &self.total
+        self.total.as_flattened()
     }
 
     /// Offsets per row.
     pub fn offsets(&self) -> &[f64] {
-        &self.offset
+        self.offset.as_flattened()
     }
 
-    /// The columns of one panel: their numbers, and eight values each.
+    /// The numbers of a segment's columns, and their values: panel after panel, eight a column.
     #[inline(always)]
-    fn panel(&self, panel: usize) -> (&[u32], std::slice::ChunksExact<'_, f64>) {
-        let range = self.starts[panel]..self.starts[panel + 1];
-        let x = &self.x[range.start * LANES..range.end * LANES];
-        (&self.index[range], x.chunks_exact(LANES))
+    pub(super) fn segment(&self, segment: &Segment) -> (&[u32], &[Line]) {
+        let index = &self.index[segment.index.clone()];
+        let length = index.len() * segment.panels.len();
+        (index, &self.x[segment.x..segment.x + length])
     }
 
-    /// The linear predictors of one panel.
+    /// All segments, each with whether its x is multiplied by the outcomes' signs.
     #[inline(always)]
-    fn predictors(&self, panel: usize, beta: &[f64]) -> Lanes {
-        let mut eta = *self.lanes(&self.offset, panel);
-        let (index, x) = self.panel(panel);
-        for (column, &j) in x.zip(index) {
-            let b = beta[j as usize];
-            for lane in 0..LANES {
-                eta[lane] += column[lane] * b;
-            }
-        }
-        eta
+    pub(super) fn segments(&self) -> impl Iterator<Item = (&Segment, bool)> {
+        let groups = self.blocks.iter().flat_map(|b| &b.groups);
+        groups.flat_map(|g| g.segments.iter().map(|s| (s, g.ones)))
     }
 
     /// The linear predictors of all rows.
     pub fn predict(&self, beta: &[f64], out: &mut [f64]) {
-        for (panel, out) in out.chunks_exact_mut(LANES).enumerate() {
-            out.copy_from_slice(&self.predictors(panel, beta));
-        }
-    }
-
-    /// One panel's slice of a per-row vector.
-    #[inline(always)]
-    fn lanes<'a>(&self, values: &'a [f64], panel: usize) -> &'a Lanes {
-        values[panel * LANES..].first_chunk().expect("padded to whole panels")
+        let (out, _) = out.as_chunks_mut();
+        self.path.run(Predict { rows: self, beta, out });
     }
 
     /// The rows' part of the log-likelihood at each point (β, a); a is the log dispersion of a
     /// negative binomial and unused otherwise. Points share a block of rows while it is in cache.
     pub fn values(&self, points: &[(&[f64], f64)], out: &mut [f64]) {
-        for (out, (beta, _)) in out.iter_mut().zip(points) {
-            *out = self.linear_part(beta);
-        }
-        let mut first = 0;
-        while first < self.panels {
-            let block = first..(first + BLOCK).min(self.panels);
-            first = block.end;
-            for (out, (beta, a)) in out.iter_mut().zip(points) {
-                *out += self.block_value(block.clone(), beta, *a);
-            }
+        self.path.run(Values { rows: self, points, out });
+        for (out, (beta, a)) in out.iter_mut().zip(points) {
+            *out += self.known_part(beta, *a);
         }
     }
 
-    fn block_value(&self, block: Range<usize>, beta: &[f64], a: f64) -> f64 {
+    /// Σ t·η of a Poisson, Σ t·a of a negative binomial.
+    fn known_part(&self, beta: &[f64], a: f64) -> f64 {
         match self.family {
-            Family::Logistic if self.single => self.logistic_single_block(block, beta),
-            Family::Logistic => self.block(block, beta, |eta, c, _| -c * softplus(eta)),
-            Family::Poisson => self.block(block, beta, |eta, c, _| -c * exp(eta)),
-            Family::NegativeBinomial => {
-                let r = exp(a);
-                self.block(block, beta, |eta, c, t| -(t + c * r) * softplus(eta - a))
-            }
-            _ => self.probit_block(block, beta),
+            Family::Poisson => dot_compensated(&self.linear, beta) + self.linear_offset,
+            Family::NegativeBinomial => self.all * a,
+            _ => 0.0,
         }
     }
 
-    /// Σ t·η: nothing for a probit.
-    fn linear_part(&self, beta: &[f64]) -> f64 {
-        match self.family {
-            Family::Probit => 0.0,
-            _ => dot(&self.linear, beta) + self.linear_offset,
-        }
-    }
-
-    /// Σ of f(η, count, total) over a block.
-    #[inline(always)]
-    fn block(&self, block: Range<usize>, beta: &[f64], f: impl Fn(f64, f64, f64) -> f64) -> f64 {
-        let mut sums = [0.0; LANES];
-        for panel in block {
-            let eta = self.predictors(panel, beta);
-            let count = self.lanes(&self.count, panel);
-            let total = self.lanes(&self.total, panel);
-            for lane in 0..LANES {
-                sums[lane] += f(eta[lane], count[lane], total[lane]);
-            }
-        }
-        sums.iter().sum()
-    }
-
-    /// −Σ log(1 + e^η) with all counts 1: Π(1 + e^−|η|) is accumulated and its log taken once per
-    /// lane. Padding rows have count 0 and give the factor 1.
-    #[inline(always)]
-    fn logistic_single_block(&self, block: Range<usize>, beta: &[f64]) -> f64 {
-        let (mut positive, mut product) = ([0.0; LANES], [1.0; LANES]);
-        for panel in block {
-            let eta = self.predictors(panel, beta);
-            let count = self.lanes(&self.count, panel);
-            for lane in 0..LANES {
-                positive[lane] += eta[lane].max(0.0);
-                product[lane] *= 1.0 + count[lane] * exp(-eta[lane].abs());
-            }
-        }
-        -positive.iter().sum::<f64>() - product.iter().map(|&p| libm::log(p)).sum::<f64>()
-    }
-
-    fn probit_block(&self, block: Range<usize>, beta: &[f64]) -> f64 {
-        let mut sum = 0.0;
-        for panel in block {
-            let eta = self.predictors(panel, beta);
-            for (lane, eta) in eta.into_iter().enumerate() {
-                let row = panel * LANES + lane;
-                let (yes, no) = (self.total[row], self.count[row] - self.total[row]);
-                // Zero times −∞ is not a number: rows without such outcomes are left out.
-                if yes > 0.0 {
-                    sum += yes * log_normal_cdf(eta).0;
-                }
-                if no > 0.0 {
-                    sum += no * log_normal_cdf(-eta).0;
-                }
-            }
-        }
-        sum
-    }
-
-    /// The value, with its gradient in β added to `gradient`; also the slope in a.
+    /// The value, with its gradient in β written to `gradient`; also the slope in a.
     pub fn gradient(&self, beta: &[f64], a: f64, gradient: &mut [f64]) -> (f64, f64) {
-        let r = exp(a);
-        match self.family {
-            Family::Logistic => self.climb(beta, gradient, |eta, c, t| {
-                let (p, s) = chance_and_softplus(eta);
-                (-c * s, t - c * p, 0.0)
-            }),
-            Family::Poisson => self.climb(beta, gradient, |eta, c, t| {
-                let mean = c * exp(eta);
-                (-mean, t - mean, 0.0)
-            }),
-            Family::NegativeBinomial => self.climb(beta, gradient, |eta, c, t| {
-                let (p, s) = chance_and_softplus(eta - a);
-                let n = t + c * r;
-                (-n * s, t - n * p, n * p - c * r * s)
-            }),
-            _ => self.climb(beta, gradient, |eta, c, t| {
-                let (yes, no) = (log_normal_cdf(eta), log_normal_cdf(-eta));
-                let times = |n: f64, l: f64| if n > 0.0 { n * l } else { 0.0 };
-                (times(t, yes.0) + times(c - t, no.0), t * yes.1 - (c - t) * no.1, 0.0)
-            }),
-        }
-    }
-
-    /// Sums a row's value, slope in η and slope in a over all rows.
-    #[inline(always)]
-    fn climb(
-        &self,
-        beta: &[f64],
-        gradient: &mut [f64],
-        f: impl Fn(f64, f64, f64) -> (f64, f64, f64),
-    ) -> (f64, f64) {
-        let (mut values, mut extras) = ([0.0; LANES], [0.0; LANES]);
-        for panel in 0..self.panels {
-            let eta = self.predictors(panel, beta);
-            let count = self.lanes(&self.count, panel);
-            let total = self.lanes(&self.total, panel);
-            let mut slope = [0.0; LANES];
-            for lane in 0..LANES {
-                let (value, along, extra) = f(eta[lane], count[lane], total[lane]);
-                values[lane] += value;
-                extras[lane] += extra;
-                slope[lane] = along;
-            }
-            let (index, x) = self.panel(panel);
-            for (x, &j) in x.zip(index) {
-                gradient[j as usize] += lane_dot(x, &slope);
-            }
-        }
-        (values.iter().sum::<f64>() + self.linear_part(beta), extras.iter().sum())
+        let work: Derive<'_, false> = Derive { rows: self, beta, a, gradient };
+        let (value, extra, _) = self.path.run(work);
+        (value + self.known_part(beta, a), extra.slope)
     }
 
     /// Value, gradient and Hessian in β, with the derivatives in a.
     pub fn expand(&self, beta: &[f64], a: f64) -> (Expansion, Extra) {
-        let p = self.columns;
-        let mut out = Expansion::zeros(p);
-        let mut extra = Extra { slope: 0.0, bend: 0.0, cross: vec![0.0; p] };
-        let r = exp(a);
-        for panel in 0..self.panels {
-            let eta = self.predictors(panel, beta);
-            let (mut slope, mut bend, mut cross) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
-            for lane in 0..LANES {
-                let row = panel * LANES + lane;
-                let (c, t) = (self.count[row], self.total[row]);
-                if c == 0.0 {
-                    continue;
-                }
-                let d = self.row_derivatives(eta[lane], c, t, a, r);
-                (slope[lane], bend[lane], cross[lane]) = (d.slope, d.bend, d.cross);
-                extra.slope += d.extra_slope;
-                extra.bend += d.extra_bend;
-            }
-            let (index, x) = self.panel(panel);
-            for (x, &j) in x.zip(index) {
-                out.gradient[j as usize] += lane_dot(x, &slope);
-                if self.family == Family::NegativeBinomial {
-                    extra.cross[j as usize] += lane_dot(x, &cross);
-                }
-            }
-            self.add_to_hessian(panel, &bend, &mut out.hessian);
-        }
-        mirror(&mut out.hessian);
-        let mut value = [0.0];
-        self.values(&[(beta, a)], &mut value);
-        [out.value] = value;
-        (out, extra)
+        let mut gradient = vec![0.0; self.columns];
+        let work: Derive<'_, true> = Derive { rows: self, beta, a, gradient: &mut gradient };
+        let (value, extra, hessian) = self.path.run(work);
+        let value = value + self.known_part(beta, a);
+        (Expansion { value, gradient, hessian }, extra)
     }
 
     /// X'X, every row counted.
     pub fn gram(&self) -> Matrix {
-        self.gram_weighted(&self.count)
+        self.path.run(Gram { rows: self, weights: &self.count })
     }
 
     /// X'·diag(weights)·X with one weight per row.
     pub fn gram_weighted(&self, weights: &[f64]) -> Matrix {
-        let mut gram = Matrix::zeros(self.columns, self.columns);
-        for panel in 0..self.panels {
-            self.add_to_hessian(panel, self.lanes(weights, panel), &mut gram);
-        }
-        mirror(&mut gram);
-        gram
+        let (weights, _) = weights.as_chunks();
+        self.path.run(Gram { rows: self, weights })
     }
 
     /// X'v for a vector v over the rows.
     pub fn transposed_times(&self, v: &[f64]) -> Vec<f64> {
-        let mut out = vec![0.0; self.columns];
-        for panel in 0..self.panels {
-            let (index, x) = self.panel(panel);
-            for (x, &j) in x.zip(index) {
-                out[j as usize] += lane_dot(x, self.lanes(v, panel));
-            }
-        }
-        out
-    }
-
-    /// Adds X'·diag(weight)·X of one panel to the lower half of a matrix.
-    #[inline(always)]
-    fn add_to_hessian(&self, panel: usize, weight: &Lanes, out: &mut Matrix) {
-        let (index, x) = self.panel(panel);
-        for ((a, &i), xi) in index.iter().enumerate().zip(x.clone()) {
-            let mut weighted = [0.0; LANES];
-            for lane in 0..LANES {
-                weighted[lane] = xi[lane] * weight[lane];
-            }
-            let row = out.row_mut(i as usize);
-            for (&j, xj) in index[..=a].iter().zip(x.clone()) {
-                row[j as usize] += lane_dot(xj, &weighted);
-            }
-        }
-    }
-
-    /// Derivatives of one row's log-likelihood.
-    fn row_derivatives(&self, eta: f64, c: f64, t: f64, a: f64, r: f64) -> RowDerivatives {
-        let mut d = RowDerivatives::default();
-        match self.family {
-            Family::Logistic => {
-                let (p, q) = logistic(eta);
-                (d.slope, d.bend) = (t - c * p, -c * p * q);
-            }
-            Family::Probit => {
-                let (yes, no) = (log_normal_cdf(eta), log_normal_cdf(-eta));
-                d.slope = t * yes.1 - (c - t) * no.1;
-                d.bend = t * yes.2 + (c - t) * no.2;
-            }
-            Family::NegativeBinomial => {
-                let (p, q) = logistic(eta - a);
-                let (n, pq) = (t + c * r, p * q);
-                d.slope = t - n * p;
-                d.bend = -n * pq;
-                // In a both r = e^a and η − a move.
-                let s = softplus(eta - a);
-                d.cross = n * pq - c * r * p;
-                d.extra_slope = n * p - c * r * s;
-                d.extra_bend = 2.0 * c * r * p - c * r * s - n * pq;
-            }
-            _ => {
-                let mean = c * exp(eta);
-                (d.slope, d.bend) = (t - mean, -mean);
-            }
-        }
-        d
+        let (v, _) = v.as_chunks();
+        self.path.run(Transposed { rows: self, v })
     }
 }
 
-/// Copies the lower half of a matrix to the upper.
-fn mirror(a: &mut Matrix) {
-    for i in 0..a.rows() {
-        for j in 0..i {
-            a[(j, i)] = a[(i, j)];
-        }
-    }
-}
-
-#[derive(Default)]
-struct RowDerivatives {
-    slope: f64,
-    bend: f64,
-    cross: f64,
-    extra_slope: f64,
-    extra_bend: f64,
-}
-
-/// 1/(1 + e^−x) and its complement, neither by subtraction.
-fn logistic(x: f64) -> (f64, f64) {
-    let e = exp(-x.abs());
-    let (large, small) = (1.0 / (1.0 + e), e / (1.0 + e));
-    if x >= 0.0 { (large, small) } else { (small, large) }
-}
-
-/// 1/(1 + e^−x) and log(1 + eˣ), of one exponential.
+/// Times −1 where the outcome is 0.
 #[inline(always)]
-fn chance_and_softplus(x: f64) -> (f64, f64) {
-    let e = exp(-x.abs());
-    let large = 1.0 / (1.0 + e);
-    (if x >= 0.0 { large } else { e * large }, x.max(0.0) + log1p_unit(e))
-}
-
-#[inline(always)]
-fn lane_dot(a: &[f64], b: &Lanes) -> f64 {
-    let mut sum = 0.0;
+pub(super) fn signed(values: &Lanes, outcomes: &Lanes) -> Lanes {
+    let mut out = *values;
     for lane in 0..LANES {
-        sum += a[lane] * b[lane];
+        out[lane] *= 2.0 * outcomes[lane] - 1.0;
     }
-    sum
+    out
+}
+
+/// A vector over rows in whole panels, padded by 0.
+fn in_panels(values: &[f64]) -> Vec<Lanes> {
+    let (whole, rest) = values.as_chunks();
+    let mut panels = whole.to_vec();
+    if !rest.is_empty() {
+        let mut last = [0.0; LANES];
+        last[..rest.len()].copy_from_slice(rest);
+        panels.push(last);
+    }
+    panels
 }

@@ -13,12 +13,13 @@ pub mod special;
 pub mod sum;
 pub mod svd;
 pub mod triangle;
+pub mod ziggurat;
 
 pub use matrix::{Cholesky, Matrix, dot};
 pub use proposal::Proposal;
 pub use random::{Stream, fingerprint, stream};
 pub use sobol::Sobol;
-pub use sum::{log_mean_exp, log_sum_exp};
+pub use sum::{Compensated, dot_compensated, log_mean_exp, log_sum_exp};
 pub use triangle::Triangle;
 
 /// log 2π.

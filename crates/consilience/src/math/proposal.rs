@@ -9,10 +9,10 @@
 
 use super::sobol::REPLICATES;
 use super::special::normal_quantile;
+use super::ziggurat::{chi_square, normal};
 use super::{Cholesky, LOG_2PI, Matrix, Sobol, Stream, dot};
 use libm::{erfc, exp, lgamma, log, log1p};
 use rand::RngExt;
-use rand_distr::{ChiSquared, Distribution, StandardNormal};
 
 /// A defensive mixture (1 − share)·N(m, FF') + share·t(df, m, FF').
 #[derive(Debug, Clone)]
@@ -73,11 +73,10 @@ impl Proposal {
 
     /// This many draws.
     pub fn draw(&self, count: usize, rng: &mut Stream) -> Draws {
-        let chi_square = ChiSquared::new(self.df).expect("degrees of freedom are positive");
         self.draw_by(count, None, |z| {
-            z.iter_mut().for_each(|v| *v = StandardNormal.sample(rng));
+            z.iter_mut().for_each(|v| *v = normal(rng));
             let is_t = rng.random::<f64>() < self.t_share;
-            if is_t { (self.df / chi_square.sample(rng)).sqrt() } else { 1.0 }
+            if is_t { (self.df / chi_square(self.df, rng)).sqrt() } else { 1.0 }
         })
     }
 

@@ -98,7 +98,7 @@ pub fn log_normal_cdf(z: f64) -> (f64, f64, f64) {
         let value = -0.5 * z * z - 0.5 * LOG_2PI - log(-z) + log1p(-t * falling);
         return (value, -z / series, -falling / (series * series));
     }
-    let value = if z < 5.0 {
+    let value = if z < 0.0 {
         log(0.5 * erfc(-z * std::f64::consts::FRAC_1_SQRT_2))
     } else {
         log1p(-0.5 * erfc(z * std::f64::consts::FRAC_1_SQRT_2))

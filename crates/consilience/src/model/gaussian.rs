@@ -83,13 +83,22 @@ impl Gaussian {
         self.root_transposed.product(&self.root)
     }
 
-    /// RSS(β), and X'(y − Xβ).
-    fn residuals(&self, beta: &[f64]) -> (f64, Vec<f64>) {
-        let step: Vec<f64> = beta.iter().zip(&self.around).map(|(b, a)| b - a).collect();
-        let image = self.root.times(&step);
-        let rss = self.rss - 2.0 * dot(&step, &self.xr) + dot(&image, &image);
-        let moved = self.root_transposed.times(&image);
-        (rss.max(0.0), self.xr.iter().zip(&moved).map(|(r, m)| r - m).collect())
+    /// RSS(β), with X'(y − Xβ) written to `xr`. This is what a chain calls most.
+    fn residuals(&self, beta: &[f64], xr: &mut [f64]) -> f64 {
+        xr.copy_from_slice(&self.xr);
+        let step = |i: usize| beta[i] - self.around[i];
+        let mut rss = self.rss;
+        for (i, known) in self.xr.iter().enumerate() {
+            rss -= 2.0 * step(i) * known;
+        }
+        for i in 0..beta.len() {
+            // One row of R at a time: its product with the step, and what that adds to R'R·step.
+            let row = &self.root.row(i)[i..];
+            let image: f64 = row.iter().enumerate().map(|(k, r)| r * step(i + k)).sum();
+            rss += image * image;
+            xr[i..].iter_mut().zip(row).for_each(|(x, r)| *x -= image * r);
+        }
+        rss.max(0.0)
     }
 
     /// −n(u + ½ log 2π) − ½ RSS/σ², with 0·∞ = 0 for a perfect fit.
@@ -100,17 +109,16 @@ impl Gaussian {
 
     /// log p(y|β, σ).
     pub fn value(&self, beta: &[f64], log_sd: f64) -> f64 {
-        self.value_from(self.residuals(beta).0, log_sd)
+        self.value_from(self.residuals(beta, &mut vec![0.0; beta.len()]), log_sd)
     }
 
     /// The same, with its gradient in β and, if there is room for it, in log σ.
     pub fn gradient(&self, beta: &[f64], log_sd: f64, gradient: &mut [f64]) -> f64 {
-        let (rss, xr) = self.residuals(beta);
+        let (slopes, own) = gradient.split_at_mut(beta.len());
+        let rss = self.residuals(beta, slopes);
         let precision = exp(-2.0 * log_sd).min(f64::MAX);
-        for (g, r) in gradient.iter_mut().zip(&xr) {
-            *g = precision * r;
-        }
-        if let Some(slope) = gradient.get_mut(beta.len()) {
+        slopes.iter_mut().for_each(|g| *g *= precision);
+        if let Some(slope) = own.first_mut() {
             *slope = if rss == 0.0 { 0.0 } else { rss * precision } - self.observations;
         }
         self.value_from(rss, log_sd)
@@ -118,7 +126,8 @@ impl Gaussian {
 
     /// The same with its derivatives in β, and in log σ if that is free.
     pub fn expand(&self, beta: &[f64], log_sd: f64, free_sd: bool) -> Expansion {
-        let (rss, xr) = self.residuals(beta);
+        let mut xr = vec![0.0; beta.len()];
+        let rss = self.residuals(beta, &mut xr);
         let precision = exp(-2.0 * log_sd).min(f64::MAX);
         let mut out = Expansion::zeros(beta.len());
         out.value = self.value_from(rss, log_sd);

@@ -1,7 +1,7 @@
 //! The likelihood of one shard's rows under one model.
 
 use crate::data::{Design, Table};
-use crate::kernel::Rows;
+use crate::kernel::{Kernel, Rows};
 use crate::math::Matrix;
 use crate::math::special::log_rising_ratio;
 use crate::model::{Family, Gaussian, Model};
@@ -41,12 +41,13 @@ const FURTHEST: f64 = 700.0;
 
 impl Likelihood {
     /// Builds the likelihood of these rows. `fixed[j]` holds coefficient j, `fixed_extra` the
-    /// family's own parameter.
+    /// family's own parameter. `kernel` is whose instructions evaluations use.
     pub fn new(
         family: Family,
         design: &Design,
         fixed: &[Option<f64>],
         fixed_extra: Option<f64>,
+        kernel: Kernel,
     ) -> Likelihood {
         let n = design.response.len();
         let ones;
@@ -79,8 +80,8 @@ impl Likelihood {
         } else {
             let merged = Merged::new(&columns, y, &offset, weights);
             distinct = merged.count.len();
-            let rows =
-                Rows::new(family, &merged.columns, &merged.offset, &merged.count, &merged.total);
+            let Merged { columns, offset, count, total } = &merged;
+            let rows = Rows::new(family, columns, offset, count, total, kernel);
             let outcomes = (family == Family::NegativeBinomial).then(|| Outcomes::new(y, weights));
             let constant = if family.is_count() {
                 -y.iter().zip(weights).map(|(y, w)| w * lgamma(y + 1.0)).sum::<f64>()
@@ -125,7 +126,8 @@ impl Likelihood {
         }
         let fixed: Vec<Option<f64>> = model.parameters.iter().map(|p| p.prior.fixed()).collect();
         let (coefficients, own) = fixed.split_at(design.columns.len());
-        Ok(Likelihood::new(model.family, &design, coefficients, own.first().copied().flatten()))
+        let own = own.first().copied().flatten();
+        Ok(Likelihood::new(model.family, &design, coefficients, own, model.kernel))
     }
 
     /// X'X over the free coefficients.
@@ -199,7 +201,6 @@ impl Likelihood {
             Body::Rows { rows, constant, outcomes } => (rows, constant, outcomes),
         };
         let a = extra.clamp(-FURTHEST, FURTHEST);
-        gradient.fill(0.0);
         let (mut value, mut slope) = rows.gradient(beta, a, &mut gradient[..self.coefficients]);
         value += constant;
         if let Some(outcomes) = outcomes {
@@ -275,8 +276,9 @@ impl Outcomes {
     }
 }
 
-/// Rows that agree in every column and the offset, merged. Those with the same columns not 0 stand
-/// together, otherwise in the order in which they first come.
+/// Rows that agree in every column and the offset, merged. Those of a single observation come first;
+/// within these and the others, those with the same columns not 0 stand together, otherwise in the
+/// order in which they first come.
 struct Merged {
     columns: Vec<Vec<f64>>,
     offset: Vec<f64>,
@@ -320,7 +322,7 @@ impl Merged {
             }
         }
         let mut order: Vec<usize> = (0..first.len()).collect();
-        order.sort_by_key(|&slot| pattern[slot]);
+        order.sort_by_key(|&slot| (count[slot] != 1.0, pattern[slot]));
         let pick = |values: &[f64]| order.iter().map(|&s| values[first[s]]).collect::<Vec<f64>>();
         Merged {
             columns: columns.iter().map(|c| pick(c)).collect(),

@@ -15,6 +15,7 @@ pub use prior::Prior;
 pub use subposterior::Subposterior;
 
 use crate::data::{Recipe, Variable};
+use crate::kernel::Kernel;
 use crate::math::fingerprint;
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +40,8 @@ pub struct Model {
     pub recipe: Recipe,
     /// One per design column, in order, then the family's own parameter.
     pub parameters: Vec<Parameter>,
+    /// Whose instructions evaluations use.
+    pub kernel: Kernel,
 }
 
 impl Model {

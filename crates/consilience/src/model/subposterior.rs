@@ -15,6 +15,8 @@ pub struct Subposterior {
     share: f64,
     smoothing: f64,
     start: Vec<f64>,
+    /// What all priors' densities have in common at every θ, in logs.
+    constant: f64,
 }
 
 /// Points that one task takes at a time: enough that rows in cache serve many of them.
@@ -33,7 +35,8 @@ impl Subposterior {
     ) -> Subposterior {
         assert_eq!(likelihood.dim(), priors.len(), "one prior per free parameter");
         assert_eq!(start.len(), priors.len(), "a starting value per free parameter");
-        Subposterior { likelihood, priors, power: 1.0, share, smoothing, start }
+        let constant = priors.iter().map(Prior::log_constant).sum();
+        Subposterior { likelihood, priors, power: 1.0, share, smoothing, start, constant }
     }
 
     /// The same with the likelihood raised to this power.
@@ -62,7 +65,8 @@ impl Subposterior {
     }
 
     fn log_prior(&self, theta: &[f64]) -> f64 {
-        self.share * self.priors.iter().zip(theta).map(|(p, &x)| p.log_density(x)).sum::<f64>()
+        let shapes: f64 = self.priors.iter().zip(theta).map(|(p, &x)| p.log_shape(x)).sum();
+        self.share * (shapes + self.constant)
     }
 }
 

@@ -37,6 +37,7 @@ pub(super) fn settle(study: &Study, terms: &[Terms], session: &Session) -> Resul
             family: spec.family,
             recipe,
             parameters,
+            kernel: study.evidence.kernel,
         }));
     }
     Ok(models)

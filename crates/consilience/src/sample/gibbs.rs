@@ -16,11 +16,11 @@
 use super::truncated::positive_normal;
 use super::{Chain, PolyaGamma};
 use crate::kernel::Rows;
+use crate::math::ziggurat::normal;
 use crate::math::{Cholesky, LOG_2PI, Matrix, Stream, dot};
 use crate::model::{Family, Prior, Subposterior};
 use crate::target::Target;
 use crate::{Error, Result};
-use rand_distr::{Distribution, StandardNormal};
 
 /// Draws by Gibbs sampling, and the conditional densities that Chib's estimator averages.
 #[derive(Debug, Clone)]
@@ -100,7 +100,7 @@ pub struct Conditional {
 
 impl Conditional {
     fn draw(&self, theta: &mut [f64], rng: &mut Stream) {
-        let noise: Vec<f64> = theta.iter().map(|_| StandardNormal.sample(rng)).collect();
+        let noise: Vec<f64> = theta.iter().map(|_| normal(rng)).collect();
         let step = self.precision.solve_upper(&noise);
         for ((t, m), s) in theta.iter_mut().zip(&self.mean).zip(step) {
             *t = m + s;

@@ -14,9 +14,9 @@
 //! approximated: tables and bounds only decide how soon an exact answer is known.
 
 use crate::math::Stream;
+use crate::math::ziggurat;
 use libm::{erfc, exp};
 use rand::{Rng, RngExt};
-use rand_distr::{Distribution, Exp1, StandardNormal};
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_PI_2, PI};
 
 /// t, where the pieces meet. Any value in [0.12, 3.6] is legal; this one rejects least.
@@ -149,7 +149,7 @@ impl Tilt {
     fn short(&self, rng: &mut Stream) -> f64 {
         let mean = 1.0 / self.z;
         loop {
-            let normal: f64 = StandardNormal.sample(rng);
+            let normal = ziggurat::normal(rng);
             let w = 0.5 * mean * normal * normal;
             let stretch = 1.0 + w + (w * (2.0 + w)).sqrt();
             let swap = rng.random::<f64>() * (1.0 + stretch) > stretch;
@@ -205,7 +205,7 @@ fn accept(u: f64, decay: f64) -> bool {
 }
 
 fn exponential(rng: &mut Stream) -> f64 {
-    Exp1.sample(rng)
+    ziggurat::exponential(rng)
 }
 
 /// q/(p + q), with q and p the masses of e^(−z²x/2)·a₀(x) left and right of the cut:

@@ -1,7 +1,7 @@
 //! Exact draws of normal variables that are known to be positive.
 
 use crate::math::Stream;
-use rand_distr::{Distribution, Exp1, StandardNormal};
+use crate::math::ziggurat::{exponential, normal};
 
 /// Up to this mean below 0 plain draws are accepted often enough to be the faster way.
 const SWITCH: f64 = -0.4;
@@ -15,7 +15,7 @@ pub fn positive_normal(mean: f64, rng: &mut Stream) -> f64 {
     assert!(!mean.is_nan(), "no normal distribution has the mean NaN");
     if mean > SWITCH {
         loop {
-            let noise: f64 = StandardNormal.sample(rng);
+            let noise = normal(rng);
             if noise > -mean {
                 return mean + noise;
             }
@@ -24,9 +24,9 @@ pub fn positive_normal(mean: f64, rng: &mut Stream) -> f64 {
     // libm's hypot, since mean² may overflow.
     let step = 2.0 / (libm::hypot(mean, 2.0) - mean);
     loop {
-        let e: f64 = Exp1.sample(rng);
+        let e = exponential(rng);
         let off = (e - 1.0) * step;
-        let bar: f64 = Exp1.sample(rng);
+        let bar = exponential(rng);
         if bar >= 0.5 * off * off {
             return e * step;
         }

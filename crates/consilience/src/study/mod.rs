@@ -42,7 +42,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 
-pub use names::{Combine, Local, Missing, Points, ShareRule, SplitBy};
+pub use names::{Combine, Kernel, Local, Missing, Points, ShareRule, SplitBy};
 pub use overrides::Overrides;
 pub use prior::{
     DEFAULT_PRIOR, NamedPrior, ParameterName, PriorTable, Role, resolve_priors,
@@ -188,6 +188,8 @@ pub struct EvidenceOptions {
     pub rounds: usize,
     /// The seed of the draws.
     pub seed: u64,
+    /// Whose instructions the hot loops use.
+    pub kernel: Kernel,
 }
 
 impl Default for EvidenceOptions {
@@ -204,6 +206,7 @@ impl Default for EvidenceOptions {
             se_target: 0.01,
             rounds: 20,
             seed: 1,
+            kernel: Kernel::default(),
         }
     }
 }

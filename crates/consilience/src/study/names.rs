@@ -120,6 +120,18 @@ named! {
 }
 
 named! {
+    /// Whose instructions the hot loops use.
+    Kernel {
+        /// The best that the CPU has. One kind of CPU always gives the same bits; another may
+        /// differ from it in the last ones.
+        #[default]
+        Auto = "auto",
+        /// Plain ones: slower, and the same bits on every machine.
+        Portable = "portable",
+    }
+}
+
+named! {
     /// Which share of the prior a shard gets.
     ShareRule {
         /// All the same.

@@ -1,7 +1,7 @@
 //! What the caller says in place of the study file.
 
 use super::checks::{self, Limits};
-use super::{Combine, Local, ShareRule, SplitBy, Study};
+use super::{Combine, Kernel, Local, ShareRule, SplitBy, Study};
 use crate::{Error, Result};
 use std::path::PathBuf;
 
@@ -30,6 +30,8 @@ pub struct Overrides {
     pub se_target: Option<f64>,
     /// For `evidence.rounds`.
     pub rounds: Option<usize>,
+    /// For `evidence.kernel`.
+    pub kernel: Option<Kernel>,
 }
 
 fn count(key: &str, value: Option<usize>, limits: Limits) -> Result<Option<usize>> {
@@ -85,6 +87,7 @@ impl Study {
         set(&mut self.evidence.draws, draws);
         set(&mut self.evidence.se_target, overrides.se_target);
         set(&mut self.evidence.rounds, rounds);
+        set(&mut self.evidence.kernel, overrides.kernel);
         Ok(())
     }
 }

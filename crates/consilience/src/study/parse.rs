@@ -5,8 +5,8 @@ use super::document::{Homes, Item, LARGEST, Section, Source};
 use super::names::pick;
 use super::prior::misplaced;
 use super::{
-    Combine, Data, EvidenceOptions, Local, Missing, ModelSpec, NamedPrior, Points, PriorTable,
-    ShareRule, Split, SplitBy, Study,
+    Combine, Data, EvidenceOptions, Kernel, Local, Missing, ModelSpec, NamedPrior, Points,
+    PriorTable, ShareRule, Split, SplitBy, Study,
 };
 use crate::error::clip;
 use crate::model::{Family, Prior};
@@ -32,6 +32,7 @@ const EVIDENCE: &[&str] = &[
     "se_target",
     "rounds",
     "seed",
+    "kernel",
 ];
 
 /// For keys that stand in the wrong table.
@@ -257,6 +258,9 @@ fn evidence(section: Section<'_>) -> Result<EvidenceOptions> {
     }
     if let Some(item) = section.get("seed") {
         evidence.seed = item.natural()?;
+    }
+    if let Some(item) = section.get("kernel") {
+        evidence.kernel = item.parsed(&one_of(&Kernel::ALL.map(Kernel::name)), Kernel::parse)?;
     }
     Ok(evidence)
 }

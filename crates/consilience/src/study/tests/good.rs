@@ -50,6 +50,7 @@ points = "sobol"
 statistics = false
 rounds = 2
 seed = 7
+kernel = "portable"
 "##;
 
 #[test]
@@ -100,6 +101,7 @@ fn everything_that_can_be_said_is_read() {
         se_target: 1.0,
         rounds: 2,
         seed: 7,
+        kernel: Kernel::Portable,
     };
     assert_eq!(study.evidence, expected);
     // 3 + 1 is not 1: said, with the number.
@@ -118,13 +120,23 @@ fn defaults_are_as_documented() {
     let Split { shards, by, share, seed, clusters } = study.split.clone();
     assert_eq!((shards, study.split.count(), by), (None, Some(1), SplitBy::Random));
     assert_eq!((share, seed, clusters), (ShareRule::Equal, 1, 10));
-    let EvidenceOptions { local, combine, draws, warmup, chains, se_target, rounds, seed, .. } =
-        study.evidence;
+    let EvidenceOptions {
+        local,
+        combine,
+        draws,
+        warmup,
+        chains,
+        se_target,
+        rounds,
+        seed,
+        kernel,
+        ..
+    } = study.evidence;
     assert_eq!((warmup, chains), (2_000, 1));
     let EvidenceOptions { proposals, points, statistics, .. } = study.evidence;
     assert_eq!((proposals, points, statistics), (1_000, Points::Plain, true));
     assert_eq!((local, combine, draws), (Local::Auto, Combine::Exact, 10_000));
-    assert_eq!((se_target, rounds, seed), (0.01, 20, 1));
+    assert_eq!((se_target, rounds, seed, kernel), (0.01, 20, 1, Kernel::Auto));
     assert_eq!(study.prior, PriorTable::default());
     assert_eq!((study.models[0].name.as_str(), study.models[0].probability), ("y ~ x", 1.0));
     assert_eq!(study.notes, []);
@@ -204,6 +216,7 @@ fn overrides_win() {
         draws: Some(500),
         se_target: Some(0.5),
         rounds: Some(9),
+        kernel: Some(Kernel::Auto),
     };
     study.apply(&overrides).unwrap();
     assert_eq!((study.data.path.join(" "), study.data.folder), ("mine.csv".into(), PathBuf::new()));
@@ -214,7 +227,7 @@ fn overrides_win() {
     assert_eq!(study.split.share, ShareRule::Equal);
     let e = study.evidence;
     assert_eq!((e.seed, e.local, e.combine), (12, Local::Laplace, Combine::Exact));
-    assert_eq!((e.draws, e.se_target, e.rounds), (500, 0.5, 9));
+    assert_eq!((e.draws, e.se_target, e.rounds, e.kernel), (500, 0.5, 9, Kernel::Auto));
 
     let mut same = parse(FULL).unwrap();
     same.apply(&Overrides::default()).unwrap();

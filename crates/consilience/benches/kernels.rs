@@ -1,0 +1,188 @@
+//! How fast the hot loops are, on every path that this CPU has and on one core, beside plain loops:
+//! `cargo bench --workspace --bench kernels`, with `-- 22` for 22 columns alone. Prints tables; asserts
+//! nothing.
+//!
+//! A plain loop is what one would write first: row after row, point after point, with the standard
+//! library's exp and log1p, or with libm's, (and our log Φ for the probit). The rows fit into a core's cache.
+
+use consilience::kernel::{Kernel, Path, Rows};
+use consilience::math::special::log_normal_cdf;
+use consilience::math::{dot, stream};
+use consilience::model::Family;
+use rand::RngExt;
+use std::hint::black_box;
+use std::time::Instant;
+
+const ROWS: usize = 4_000;
+const POINTS: usize = 64;
+
+fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|w| w == name);
+    for p in [8, 22, 100].into_iter().filter(|p| is_wanted(&p.to_string())) {
+        println!("{ROWS} rows, {p} columns");
+        for family in [Family::Logistic, Family::Probit, Family::Poisson, Family::NegativeBinomial]
+        {
+            measure(&Case::new(family, p));
+        }
+    }
+}
+
+/// Rows and points.
+struct Case {
+    family: Family,
+    columns: Vec<Vec<f64>>,
+    y: Vec<f64>,
+    thetas: Vec<Vec<f64>>,
+}
+
+impl Case {
+    fn new(family: Family, p: usize) -> Case {
+        let mut rng = stream(1, 0, 0, "kernels");
+        let mut uniform = move || 2.0 * rng.random::<f64>() - 1.0;
+        let columns: Vec<Vec<f64>> = (0..p)
+            .map(|j| (0..ROWS).map(|_| if j == 0 { 1.0 } else { uniform() }).collect())
+            .collect();
+        let thetas: Vec<Vec<f64>> =
+            (0..POINTS).map(|_| (0..p).map(|_| uniform() / (p as f64).sqrt()).collect()).collect();
+        let most = if family.is_count() { 6.0 } else { 2.0 };
+        let y = (0..ROWS).map(|_| ((uniform() + 1.0) * 0.5 * most).floor()).collect();
+        Case { family, columns, y, thetas }
+    }
+}
+
+/// The log dispersion of a negative binomial.
+const A: f64 = 0.3;
+
+/// Whose exp and log1p a plain loop takes.
+#[derive(Clone, Copy)]
+struct Functions {
+    exp: fn(f64) -> f64,
+    ln_1p: fn(f64) -> f64,
+}
+
+/// The system's, which choose their instructions by CPU.
+const SYSTEM: Functions = Functions { exp: f64::exp, ln_1p: f64::ln_1p };
+/// Those with the same bits everywhere, which the library uses elsewhere.
+const LIBM: Functions = Functions { exp: libm::exp, ln_1p: libm::log1p };
+
+/// One row's log-likelihood and its first two derivatives in η.
+fn plain_row(family: Family, eta: f64, y: f64, f: Functions) -> (f64, f64, f64) {
+    let Functions { exp, ln_1p } = f;
+    match family {
+        Family::Logistic => {
+            let p = 1.0 / (1.0 + exp(-eta));
+            (y * eta - eta.max(0.0) - ln_1p(exp(-eta.abs())), y - p, -p * (1.0 - p))
+        }
+        Family::Poisson => (y * eta - exp(eta), y - exp(eta), -exp(eta)),
+        Family::NegativeBinomial => {
+            let (w, n) = (eta - A, y + exp(A));
+            let p = 1.0 / (1.0 + exp(-w));
+            let softplus = w.max(0.0) + ln_1p(exp(-w.abs()));
+            (y * eta - n * softplus, y - n * p, -n * p * (1.0 - p))
+        }
+        _ => {
+            let s = 2.0 * y - 1.0;
+            let (value, slope, bend) = log_normal_cdf(s * eta);
+            (value, s * slope, bend)
+        }
+    }
+}
+
+fn measure(case: &Case) {
+    let Case { family, columns, y, thetas } = case;
+    let p = columns.len();
+    let by_row: Vec<Vec<f64>> = (0..ROWS).map(|i| columns.iter().map(|c| c[i]).collect()).collect();
+    let few = &thetas[..2];
+    let plain = |functions: Functions| {
+        nanoseconds(few.len(), || {
+            few.iter().map(|t| plain_value(*family, &by_row, y, t, functions)).sum::<f64>()
+        })
+    };
+    let (naive_value, by_libm) = (plain(SYSTEM), plain(LIBM));
+    let naive_gradient = nanoseconds(1, || plain_gradient(*family, &by_row, y, &thetas[0]));
+    let naive_hessian = nanoseconds(1, || plain_hessian(*family, &by_row, y, &thetas[0]));
+    println!(
+        "  {:<18} {:<9} value {naive_value:8.3} ns a row and point   gradient {naive_gradient:8.3} ns a row   Hessian {naive_hessian:8.3} ns a row",
+        family.to_string(),
+        "plain"
+    );
+    println!("  {:<18} {:<9} value {by_libm:8.3} with libm's exp and log1p", "", "");
+    let ones = vec![1.0; ROWS];
+    let rows = Rows::new(*family, columns, &vec![0.0; ROWS], &ones, y, Kernel::Auto);
+    let points: Vec<(&[f64], f64)> = thetas.iter().map(|t| (t.as_slice(), A)).collect();
+    for path in Path::all() {
+        let rows = rows.clone().with_path(path);
+        let mut out = vec![0.0; POINTS];
+        let value = nanoseconds(POINTS, || {
+            rows.values(&points, &mut out);
+            out[0]
+        });
+        let mut slope = vec![0.0; p];
+        let gradient = nanoseconds(1, || rows.gradient(&thetas[0], A, &mut slope).0);
+        let hessian = nanoseconds(1, || rows.expand(&thetas[0], A).0.value);
+        println!(
+            "  {:<18} {:<9} value {value:8.3} ({:5.1} times, {:5.1})        gradient {gradient:8.3} ({:5.1} times)    Hessian {hessian:8.3} ({:5.1} times)",
+            "",
+            path.name(),
+            naive_value / value,
+            by_libm / value,
+            naive_gradient / gradient,
+            naive_hessian / hessian
+        );
+    }
+}
+
+fn plain_value(
+    family: Family,
+    rows: &[Vec<f64>],
+    y: &[f64],
+    theta: &[f64],
+    functions: Functions,
+) -> f64 {
+    let mut sum = 0.0;
+    for (x, y) in rows.iter().zip(y) {
+        let eta: f64 = x.iter().zip(theta).map(|(x, b)| x * b).sum();
+        sum += plain_row(family, eta, *y, functions).0;
+    }
+    sum
+}
+
+fn plain_gradient(family: Family, rows: &[Vec<f64>], y: &[f64], theta: &[f64]) -> f64 {
+    let mut sum = 0.0;
+    let mut gradient = vec![0.0; theta.len()];
+    for (x, y) in rows.iter().zip(y) {
+        let (value, slope, _) = plain_row(family, dot(x, theta), *y, SYSTEM);
+        sum += value;
+        gradient.iter_mut().zip(x).for_each(|(g, x)| *g += x * slope);
+    }
+    sum + black_box(gradient)[0]
+}
+
+fn plain_hessian(family: Family, rows: &[Vec<f64>], y: &[f64], theta: &[f64]) -> f64 {
+    let mut sum = 0.0;
+    let p = theta.len();
+    let (mut gradient, mut hessian) = (vec![0.0; p], vec![0.0; p * p]);
+    for (x, y) in rows.iter().zip(y) {
+        let (value, slope, bend) = plain_row(family, dot(x, theta), *y, SYSTEM);
+        sum += value;
+        gradient.iter_mut().zip(x).for_each(|(g, x)| *g += x * slope);
+        for (i, row) in hessian.chunks_exact_mut(p).enumerate() {
+            let weighted = bend * x[i];
+            row[..=i].iter_mut().zip(x).for_each(|(h, x)| *h += weighted * x);
+        }
+    }
+    sum + black_box(gradient)[0] + black_box(hessian)[0]
+}
+
+/// Nanoseconds per row and point, the best of thirty.
+fn nanoseconds(points: usize, mut run: impl FnMut() -> f64) -> f64 {
+    let best = (0..30)
+        .map(|_| {
+            let start = Instant::now();
+            black_box(run());
+            start.elapsed().as_secs_f64()
+        })
+        .fold(f64::INFINITY, f64::min);
+    best * 1e9 / (ROWS * points) as f64
+}

@@ -1,0 +1,524 @@
+//! The loops over rows: values at many points, derivatives at one, and products with X.
+
+use super::dispatch::Work;
+use super::laws::{
+    Law, Logistic, LogisticOnes, NegativeBinomial, Outcomes, Poisson, Probit, Slopes, Sum,
+};
+use super::rows::{Block, Extra, GROUP, Group, Rows, signed};
+use super::simd::{Cpu, Lanes, Line, Vector};
+use crate::math::{Compensated, Matrix};
+use crate::model::Family;
+
+/// Calls a generic function with the law of the family, or with that of its rows of count 1.
+macro_rules! with_law {
+    ($family:expr, $ones:expr, $call:ident :: <$cpu:ident, _ $(, $more:tt)*> $arguments:tt) => {
+        match $family {
+            Family::Logistic if $ones => $call::<$cpu, LogisticOnes $(, $more)*> $arguments,
+            Family::Logistic => $call::<$cpu, Logistic $(, $more)*> $arguments,
+            Family::NegativeBinomial => $call::<$cpu, NegativeBinomial $(, $more)*> $arguments,
+            Family::Poisson => $call::<$cpu, Poisson $(, $more)*> $arguments,
+            _ => $call::<$cpu, Probit $(, $more)*> $arguments,
+        }
+    };
+}
+
+/// The log-likelihood at many points.
+pub struct Values<'a> {
+    pub rows: &'a Rows,
+    pub points: &'a [(&'a [f64], f64)],
+    pub out: &'a mut [f64],
+}
+
+/// Points that share their loads of x: coefficients, −a and e^a, one point beside the other.
+struct Tile<const D: usize> {
+    beta: Vec<[f64; D]>,
+    shift: [f64; D],
+    dispersion: [f64; D],
+}
+
+impl<const D: usize> Tile<D> {
+    fn new(rows: &Rows, points: &[(&[f64], f64)]) -> Tile<D> {
+        let unit = unit(rows.family());
+        let has_own = rows.family() == Family::NegativeBinomial;
+        let mut beta = vec![[0.0; D]; rows.columns];
+        let (mut shift, mut dispersion) = ([0.0; D], [0.0; D]);
+        for (d, (point, a)) in points.iter().enumerate() {
+            for (slot, b) in beta.iter_mut().zip(*point) {
+                slot[d] = unit * b;
+            }
+            if has_own {
+                (shift[d], dispersion[d]) = (-unit * a, libm::exp(*a));
+            }
+        }
+        Tile { beta, shift, dispersion }
+    }
+}
+
+/// What predictors are multiplied by.
+fn unit(family: Family) -> f64 {
+    match family {
+        Family::Probit => Probit::UNIT,
+        _ => Logistic::UNIT,
+    }
+}
+
+impl Work for Values<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<C: Cpu>(self, cpu: C) {
+        match C::POINTS {
+            8 => tiles::<C, 8>(cpu, self),
+            4 => tiles::<C, 4>(cpu, self),
+            _ => tiles::<C, 2>(cpu, self),
+        }
+    }
+}
+
+#[inline(always)]
+fn tiles<C: Cpu, const D: usize>(cpu: C, work: Values<'_>) {
+    let Values { rows, points, out } = work;
+    // What is left over goes one by one; no point's value depends on its company.
+    let (whole, rest) = points.split_at(points.len() / D * D);
+    let many: Vec<Tile<D>> = whole.chunks_exact(D).map(|c| Tile::new(rows, c)).collect();
+    let single: Vec<Tile<1>> = rest.chunks_exact(1).map(|c| Tile::new(rows, c)).collect();
+    let mut sums = vec![Compensated::default(); points.len()];
+    for block in &rows.blocks {
+        let (whole, rest) = sums.split_at_mut(many.len() * D);
+        for (tile, sums) in many.iter().zip(whole.chunks_exact_mut(D)) {
+            block_values::<C, D>(cpu, rows, block, tile, sums);
+        }
+        for (tile, sums) in single.iter().zip(rest.chunks_exact_mut(1)) {
+            block_values::<C, 1>(cpu, rows, block, tile, sums);
+        }
+    }
+    for (out, sum) in out.iter_mut().zip(sums) {
+        *out = sum.value();
+    }
+}
+
+#[inline(always)]
+fn block_values<C: Cpu, const D: usize>(
+    cpu: C,
+    rows: &Rows,
+    block: &Block,
+    tile: &Tile<D>,
+    out: &mut [Compensated],
+) {
+    let mut sums = [Sum::zero(cpu); D];
+    for group in &block.groups {
+        let (family, ones) = (rows.family(), group.ones);
+        with_law!(family, ones, group_values::<C, _, D>(cpu, rows, group, tile, &mut sums));
+    }
+    for (out, sum) in out.iter_mut().zip(sums) {
+        out.add(with_law!(rows.family(), false, total::<C, _>(sum)));
+    }
+}
+
+#[inline(always)]
+fn total<C: Cpu, L: Law>(sum: Sum<C::V>) -> f64 {
+    sum.total::<L>()
+}
+
+#[inline(always)]
+fn group_values<C: Cpu, L: Law, const D: usize>(
+    cpu: C,
+    rows: &Rows,
+    group: &Group,
+    tile: &Tile<D>,
+    sums: &mut [Sum<C::V>; D],
+) {
+    // In a local variable the sums can stay in registers.
+    let mut local = *sums;
+    for segment in &group.segments {
+        let (index, x) = rows.segment(segment);
+        let m = index.len();
+        for (k, panel) in segment.panels.clone().enumerate() {
+            let mut eta = [cpu.splat(0.0); D];
+            if rows.has_offset || rows.family() == Family::NegativeBinomial {
+                let offset = offset(cpu, rows, panel, group.ones) * cpu.splat(L::UNIT);
+                for d in 0..D {
+                    eta[d] = offset + cpu.splat(tile.shift[d]);
+                }
+            }
+            for (x, &j) in x[k * m..(k + 1) * m].iter().zip(index) {
+                let (x, beta) = (cpu.load(&x.0), &tile.beta[j as usize]);
+                for d in 0..D {
+                    eta[d] = x.fma(cpu.splat(beta[d]), eta[d]);
+                }
+            }
+            let (count, total) = (cpu.load(&rows.count[panel]), cpu.load(&rows.total[panel]));
+            for d in 0..D {
+                let at = Outcomes { count, total, dispersion: cpu.splat(tile.dispersion[d]) };
+                L::value(cpu, eta[d], at, &mut local[d]);
+            }
+        }
+    }
+    *sums = local;
+}
+
+/// Value, gradient and, if asked for, Hessian at one point.
+pub struct Derive<'a, const HESSIAN: bool> {
+    pub rows: &'a Rows,
+    pub beta: &'a [f64],
+    pub a: f64,
+    pub gradient: &'a mut [f64],
+}
+
+/// Sums over all rows, a vector each.
+struct Sums {
+    gradient: Vec<Line>,
+    cross: Vec<Line>,
+    hessian: Lower,
+    /// Derivatives of the panels at hand.
+    slopes: [Line; GROUP],
+    bends: [Line; GROUP],
+    crosses: [Line; GROUP],
+}
+
+impl<const HESSIAN: bool> Work for Derive<'_, HESSIAN> {
+    type Out = (f64, Extra, Matrix);
+
+    #[inline(always)]
+    fn run<C: Cpu>(self, cpu: C) -> (f64, Extra, Matrix) {
+        let Derive { rows, beta, a, gradient } = self;
+        let p = rows.columns;
+        let tile = Tile::<1>::new(rows, &[(beta, a)]);
+        let has_own = rows.family() == Family::NegativeBinomial;
+        let second = if HESSIAN { p } else { 0 };
+        let mut sums = Sums {
+            gradient: vec![Line::ZERO; p],
+            cross: vec![Line::ZERO; if has_own { second } else { 0 }],
+            hessian: Lower::zeros(second),
+            slopes: [Line::ZERO; GROUP],
+            bends: [Line::ZERO; GROUP],
+            crosses: [Line::ZERO; GROUP],
+        };
+        let mut value = Compensated::default();
+        let (mut slope, mut bend) = (cpu.splat(0.0), cpu.splat(0.0));
+        for block in &rows.blocks {
+            let mut sum = Sum::zero(cpu);
+            for group in &block.groups {
+                let (family, ones) = (rows.family(), group.ones);
+                let own = with_law!(
+                    family,
+                    ones,
+                    derive_group::<C, _, HESSIAN>(cpu, rows, group, &tile, &mut sum, &mut sums)
+                );
+                (slope, bend) = (slope + own.0, bend + own.1);
+            }
+            value.add(with_law!(rows.family(), false, total::<C, _>(sum)));
+        }
+        for (out, lanes) in gradient.iter_mut().zip(&sums.gradient) {
+            *out = line_sum(lanes);
+        }
+        let cross = sums.cross.iter().map(line_sum).collect();
+        let extra = Extra { slope: slope.sum(), bend: bend.sum(), cross };
+        (value.value(), extra, sums.hessian.matrix())
+    }
+}
+
+/// Adds one group's derivatives; returns those in a.
+#[inline(always)]
+fn derive_group<C: Cpu, L: Law, const HESSIAN: bool>(
+    cpu: C,
+    rows: &Rows,
+    group: &Group,
+    tile: &Tile<1>,
+    sum: &mut Sum<C::V>,
+    sums: &mut Sums,
+) -> (C::V, C::V) {
+    let first = group.panels.start;
+    // Three loops, so that short segments do not interrupt the long one: predictors,
+    for segment in &group.segments {
+        let (index, x) = rows.segment(segment);
+        let m = index.len();
+        for (k, panel) in segment.panels.clone().enumerate() {
+            let offset = offset(cpu, rows, panel, group.ones);
+            let eta = predictor::<C, L>(cpu, offset, &x[k * m..(k + 1) * m], index, tile);
+            eta.store(&mut sums.slopes[panel - first].0);
+        }
+    }
+    // derivatives,
+    let (mut own_slope, mut own_bend) = (cpu.splat(0.0), cpu.splat(0.0));
+    let mut local = *sum;
+    let dispersion = cpu.splat(tile.dispersion[0]);
+    for panel in group.panels.clone() {
+        let k = panel - first;
+        let eta = cpu.load(&sums.slopes[k].0);
+        let (count, total) = (cpu.load(&rows.count[panel]), cpu.load(&rows.total[panel]));
+        let at = Outcomes { count, total, dispersion };
+        let found: Slopes<C::V> = L::derive(cpu, eta, at, &mut local);
+        own_slope = own_slope + found.own_slope;
+        found.slope.store(&mut sums.slopes[k].0);
+        if HESSIAN {
+            own_bend = own_bend + found.own_bend;
+            found.bend.store(&mut sums.bends[k].0);
+            found.cross.store(&mut sums.crosses[k].0);
+        }
+    }
+    *sum = local;
+    // and their products with x.
+    for segment in &group.segments {
+        let (index, x) = rows.segment(segment);
+        let range = segment.panels.start - first..segment.panels.end - first;
+        add_columns(cpu, x, index, &sums.slopes[range.clone()], &mut sums.gradient);
+        if HESSIAN {
+            sums.hessian.add(cpu, index, x, &sums.bends[range.clone()]);
+            if !sums.cross.is_empty() {
+                add_columns(cpu, x, index, &sums.crosses[range], &mut sums.cross);
+            }
+        }
+    }
+    (own_slope, own_bend)
+}
+
+/// The linear predictors of one panel, times the law's unit. Two sums run side by side.
+#[inline(always)]
+fn predictor<C: Cpu, L: Law>(
+    cpu: C,
+    offset: C::V,
+    x: &[Line],
+    index: &[u32],
+    tile: &Tile<1>,
+) -> C::V {
+    let mut even = offset.fma(cpu.splat(L::UNIT), cpu.splat(tile.shift[0]));
+    let mut odd = cpu.splat(0.0);
+    let (pairs, last) = x.as_chunks::<2>();
+    for (x, j) in pairs.iter().zip(index.chunks_exact(2)) {
+        even = cpu.load(&x[0].0).fma(cpu.splat(tile.beta[j[0] as usize][0]), even);
+        odd = cpu.load(&x[1].0).fma(cpu.splat(tile.beta[j[1] as usize][0]), odd);
+    }
+    if let ([x], Some(&j)) = (last, index.last()) {
+        even = cpu.load(&x.0).fma(cpu.splat(tile.beta[j as usize][0]), even);
+    }
+    even + odd
+}
+
+/// The offsets of one panel, with the sign of its x.
+#[inline(always)]
+fn offset<C: Cpu>(cpu: C, rows: &Rows, panel: usize, ones: bool) -> C::V {
+    let offset = &rows.offset[panel];
+    if ones && rows.has_offset {
+        cpu.load(&signed(offset, &rows.total[panel]))
+    } else {
+        cpu.load(offset)
+    }
+}
+
+/// Adds X'v of panels with the same columns to the columns' sums.
+#[inline(always)]
+fn add_columns<C: Cpu>(cpu: C, x: &[Line], index: &[u32], v: &[Line], sums: &mut [Line]) {
+    if C::POINTS >= 4 {
+        add_columns_by::<C, 4>(cpu, x, index, v, sums);
+    } else {
+        add_columns_by::<C, 2>(cpu, x, index, v, sums);
+    }
+}
+
+/// So many columns side by side.
+#[inline(always)]
+fn add_columns_by<C: Cpu, const COLUMNS: usize>(
+    cpu: C,
+    x: &[Line],
+    index: &[u32],
+    v: &[Line],
+    sums: &mut [Line],
+) {
+    let m = index.len();
+    if v.len() < 4 {
+        // So few panels are not worth the setting up.
+        for (k, v) in v.iter().enumerate() {
+            let v = cpu.load(&v.0);
+            for (x, &j) in x[k * m..(k + 1) * m].iter().zip(index) {
+                let sum = &mut sums[j as usize].0;
+                cpu.load(&x.0).fma(v, cpu.load(sum)).store(sum);
+            }
+        }
+        return;
+    }
+    for (i, index) in index.chunks(COLUMNS).enumerate() {
+        let mut found = [cpu.splat(0.0); COLUMNS];
+        for (k, v) in v.iter().enumerate() {
+            let v = cpu.load(&v.0);
+            let x = columns::<C, COLUMNS>(cpu, &x[k * m..(k + 1) * m], i * COLUMNS);
+            for a in 0..COLUMNS {
+                found[a] = x[a].fma(v, found[a]);
+            }
+        }
+        for (found, &j) in found.iter().zip(index) {
+            let sum = &mut sums[j as usize].0;
+            (cpu.load(sum) + *found).store(sum);
+        }
+    }
+}
+
+fn line_sum(line: &Line) -> f64 {
+    line.0.iter().sum()
+}
+
+/// The lower half of a symmetric matrix, eight numbers an entry that are still to be added up.
+struct Lower {
+    size: usize,
+    entries: Vec<Line>,
+}
+
+impl Lower {
+    fn zeros(size: usize) -> Lower {
+        Lower { size, entries: vec![Line::ZERO; size * (size + 1) / 2] }
+    }
+
+    /// Adds X'·diag(weights)·X of panels with the same columns.
+    #[inline(always)]
+    fn add<C: Cpu>(&mut self, cpu: C, index: &[u32], x: &[Line], weights: &[Line]) {
+        match C::TILE {
+            4 => self.add_tiles::<C, 4>(cpu, index, x, weights),
+            2 => self.add_tiles::<C, 2>(cpu, index, x, weights),
+            _ => self.add_tiles::<C, 1>(cpu, index, x, weights),
+        }
+    }
+
+    /// T by T columns at a time, so that a load of x serves T products.
+    #[inline(always)]
+    fn add_tiles<C: Cpu, const T: usize>(
+        &mut self,
+        cpu: C,
+        index: &[u32],
+        x: &[Line],
+        weights: &[Line],
+    ) {
+        let m = index.len();
+        for i in (0..m).step_by(T) {
+            for j in (0..=i).step_by(T) {
+                let mut sums = [[cpu.splat(0.0); T]; T];
+                for (k, weight) in weights.iter().enumerate() {
+                    let (x, weight) = (&x[k * m..(k + 1) * m], cpu.load(&weight.0));
+                    let (left, right) = (columns::<C, T>(cpu, x, i), columns::<C, T>(cpu, x, j));
+                    for a in 0..T {
+                        let left = left[a] * weight;
+                        for b in 0..T {
+                            sums[a][b] = left.fma(right[b], sums[a][b]);
+                        }
+                    }
+                }
+                for (a, sums) in sums.iter().enumerate() {
+                    for (b, sum) in sums.iter().enumerate() {
+                        if i + a < m && j + b <= i + a {
+                            let (row, column) = (index[i + a] as usize, index[j + b] as usize);
+                            let entry = &mut self.entries[row * (row + 1) / 2 + column].0;
+                            (cpu.load(entry) + *sum).store(entry);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn matrix(&self) -> Matrix {
+        let mut out = Matrix::zeros(self.size, self.size);
+        for i in 0..self.size {
+            for j in 0..=i {
+                let value = line_sum(&self.entries[i * (i + 1) / 2 + j]);
+                (out[(i, j)], out[(j, i)]) = (value, value);
+            }
+        }
+        out
+    }
+}
+
+/// T columns of a panel from the i-th. Beyond the last column the last one stands in, for nothing.
+#[inline(always)]
+fn columns<C: Cpu, const T: usize>(cpu: C, x: &[Line], i: usize) -> [C::V; T] {
+    let mut out = [cpu.splat(0.0); T];
+    if let Some(x) = x[i..].first_chunk::<T>() {
+        for a in 0..T {
+            out[a] = cpu.load(&x[a].0);
+        }
+    } else {
+        for a in 0..T {
+            out[a] = cpu.load(&x[(i + a).min(x.len() - 1)].0);
+        }
+    }
+    out
+}
+
+/// X'·diag(weights)·X.
+pub struct Gram<'a> {
+    pub rows: &'a Rows,
+    pub weights: &'a [Lanes],
+}
+
+impl Work for Gram<'_> {
+    type Out = Matrix;
+
+    #[inline(always)]
+    fn run<C: Cpu>(self, cpu: C) -> Matrix {
+        let mut sums = Lower::zeros(self.rows.columns);
+        let mut aligned = [Line::ZERO; GROUP];
+        for (segment, _) in self.rows.segments() {
+            let (index, x) = self.rows.segment(segment);
+            let weights = &self.weights[segment.panels.clone()];
+            for (slot, weight) in aligned.iter_mut().zip(weights) {
+                slot.0 = *weight;
+            }
+            sums.add(cpu, index, x, &aligned[..weights.len()]);
+        }
+        sums.matrix()
+    }
+}
+
+/// X'v.
+pub struct Transposed<'a> {
+    pub rows: &'a Rows,
+    pub v: &'a [Lanes],
+}
+
+impl Work for Transposed<'_> {
+    type Out = Vec<f64>;
+
+    #[inline(always)]
+    fn run<C: Cpu>(self, cpu: C) -> Vec<f64> {
+        let mut sums = vec![Line::ZERO; self.rows.columns];
+        let mut aligned = [Line::ZERO; GROUP];
+        for (segment, ones) in self.rows.segments() {
+            let (index, x) = self.rows.segment(segment);
+            for (slot, panel) in aligned.iter_mut().zip(segment.panels.clone()) {
+                let (v, total) = (&self.v[panel], &self.rows.total[panel]);
+                slot.0 = if ones { signed(v, total) } else { *v };
+            }
+            add_columns(cpu, x, index, &aligned[..segment.panels.len()], &mut sums);
+        }
+        sums.iter().map(line_sum).collect()
+    }
+}
+
+/// Xβ + offset.
+pub struct Predict<'a> {
+    pub rows: &'a Rows,
+    pub beta: &'a [f64],
+    pub out: &'a mut [Lanes],
+}
+
+impl Work for Predict<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<C: Cpu>(self, cpu: C) {
+        for (segment, ones) in self.rows.segments() {
+            let (index, x) = self.rows.segment(segment);
+            let m = index.len();
+            for (k, panel) in segment.panels.clone().enumerate() {
+                let mut eta = offset(cpu, self.rows, panel, ones);
+                for (x, &j) in x[k * m..(k + 1) * m].iter().zip(index) {
+                    eta = cpu.load(&x.0).fma(cpu.splat(self.beta[j as usize]), eta);
+                }
+                let out = &mut self.out[panel];
+                eta.store(out);
+                if ones {
+                    *out = signed(out, &self.rows.total[panel]);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Eight doubles side by side, and what every kind of CPU does with them.
+//!
+//! The families' code is written once, over [`Cpu`]; each kind of CPU is one implementation.
+
+use std::ops::{Add, Div, Mul, Sub};
+
+/// Rows that are worked on side by side.
+pub const LANES: usize = 8;
+
+/// One value per lane.
+pub type Lanes = [f64; LANES];
+
+/// One value per lane in a cache line of its own.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub struct Line(pub Lanes);
+
+impl Line {
+    /// Zeros.
+    pub const ZERO: Line = Line([0.0; LANES]);
+}
+
+/// A kind of CPU. A value of it proves that the machine is one, so that making vectors is safe.
+pub trait Cpu: Copy {
+    /// Eight doubles.
+    type V: Vector;
+    /// Points whose linear predictors are built side by side, so that x is loaded once for all of
+    /// them: as many as registers allow. One of 1, 2, 4 and 8.
+    const POINTS: usize;
+    /// Columns by columns of a Hessian that are summed side by side: 1, 2 or 4.
+    const TILE: usize;
+    /// One value in all lanes.
+    fn splat(self, x: f64) -> Self::V;
+    /// A panel's values.
+    fn load(self, x: &Lanes) -> Self::V;
+    /// 2ˣ for x from −1021 to 1023, to 10⁻¹⁴ of it.
+    #[inline(always)]
+    fn power_of_two(self, x: Self::V) -> Self::V {
+        let k = x.round();
+        let f = x - k;
+        polynomial(self, &EXP2, f).fma(f, self.splat(1.0)).scale(k)
+    }
+}
+
+/// (2ᶠ − 1)/f for |f| ≤ ½, to 6·10⁻¹⁶.
+const EXP2: [f64; 10] = [
+    0.6931471805599462,
+    0.24022650695910075,
+    0.05550410866465167,
+    0.009618129107618665,
+    0.0013333558200794592,
+    0.00015403530424776529,
+    1.5252672924850737e-05,
+    1.3215451633221434e-06,
+    1.0205905413765595e-07,
+    7.070977866508138e-09,
+];
+
+/// A polynomial with its coefficients from the constant up.
+#[inline(always)]
+pub fn polynomial<C: Cpu, const N: usize>(cpu: C, coefficients: &[f64; N], x: C::V) -> C::V {
+    let mut sum = cpu.splat(coefficients[N - 1]);
+    for k in (0..N - 1).rev() {
+        sum = sum.fma(x, cpu.splat(coefficients[k]));
+    }
+    sum
+}
+
+/// Eight doubles. Each operation is that of IEEE 754 in every lane.
+pub trait Vector:
+    Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self>
+{
+    /// The values.
+    fn store(self, out: &mut Lanes);
+    /// self·b + c: rounded once where the CPU can, else twice.
+    fn fma(self, b: Self, c: Self) -> Self;
+    /// The smaller; `other` where either is not a number.
+    fn min(self, other: Self) -> Self;
+    /// The larger; `other` where either is not a number.
+    fn max(self, other: Self) -> Self;
+    /// −|x|.
+    fn neg_abs(self) -> Self;
+    /// `yes` in lanes where self ≥ 0, `no` in the others.
+    fn pick(self, yes: Self, no: Self) -> Self;
+    /// The nearest whole number, for |x| < 2⁵¹.
+    fn round(self) -> Self;
+    /// self·2ᵏ for whole k from −1022 to 1023.
+    fn scale(self, k: Self) -> Self;
+    /// k and m with x = 2ᵏ·m and √½ ≤ m < √2, for positive x that are not subnormal.
+    fn split(self) -> (Self, Self);
+
+    /// The values.
+    #[inline(always)]
+    fn lanes(self) -> Lanes {
+        let mut lanes = [0.0; LANES];
+        self.store(&mut lanes);
+        lanes
+    }
+
+    /// Their sum, in a fixed order.
+    #[inline(always)]
+    fn sum(self) -> f64 {
+        let [a, b, c, d, e, f, g, h] = self.lanes();
+        ((a + e) + (c + g)) + ((b + f) + (d + h))
+    }
+}
+
+/// 1.5·2⁵²: adding it rounds to a whole number, which then stands in the lowest bits.
+pub const ROUND: f64 = 6_755_399_441_055_744.0;
+/// The bits of √½.
+pub const ROOT_HALF_BITS: u64 = 0x3fe6_a09e_667f_3bcd;
+/// The bits of 2⁵², in whose lowest bits a small whole number can be written.
+pub const TWO_52_BITS: u64 = 0x4330_0000_0000_0000;
+/// 2⁵² + 1023.
+pub const TWO_52_BIASED: f64 = 4_503_599_627_371_519.0;
+
+/// Any CPU, in plain Rust: the same bits everywhere.
+#[derive(Debug, Clone, Copy)]
+pub struct Portable;
+
+/// Eight doubles in plain Rust.
+#[derive(Debug, Clone, Copy)]
+pub struct Plain(Lanes);
+
+impl Plain {
+    #[inline(always)]
+    fn each(self, other: Plain, f: impl Fn(f64, f64) -> f64) -> Plain {
+        let mut out = [0.0; LANES];
+        for lane in 0..LANES {
+            out[lane] = f(self.0[lane], other.0[lane]);
+        }
+        Plain(out)
+    }
+}
+
+impl Cpu for Portable {
+    type V = Plain;
+    const POINTS: usize = 2;
+    const TILE: usize = 2;
+
+    #[inline(always)]
+    fn splat(self, x: f64) -> Plain {
+        Plain([x; LANES])
+    }
+
+    #[inline(always)]
+    fn load(self, x: &Lanes) -> Plain {
+        Plain(*x)
+    }
+}
+
+impl Add for Plain {
+    type Output = Plain;
+    #[inline(always)]
+    fn add(self, other: Plain) -> Plain {
+        self.each(other, |a, b| a + b)
+    }
+}
+
+impl Sub for Plain {
+    type Output = Plain;
+    #[inline(always)]
+    fn sub(self, other: Plain) -> Plain {
+        self.each(other, |a, b| a - b)
+    }
+}
+
+impl Mul for Plain {
+    type Output = Plain;
+    #[inline(always)]
+    fn mul(self, other: Plain) -> Plain {
+        self.each(other, |a, b| a * b)
+    }
+}
+
+impl Div for Plain {
+    type Output = Plain;
+    #[inline(always)]
+    fn div(self, other: Plain) -> Plain {
+        self.each(other, |a, b| a / b)
+    }
+}
+
+impl Vector for Plain {
+    #[inline(always)]
+    fn store(self, out: &mut Lanes) {
+        *out = self.0;
+    }
+
+    #[inline(always)]
+    fn fma(self, b: Plain, c: Plain) -> Plain {
+        self * b + c
+    }
+
+    #[inline(always)]
+    fn min(self, other: Plain) -> Plain {
+        self.each(other, |a, b| if a < b { a } else { b })
+    }
+
+    #[inline(always)]
+    fn max(self, other: Plain) -> Plain {
+        self.each(other, |a, b| if a > b { a } else { b })
+    }
+
+    #[inline(always)]
+    fn neg_abs(self) -> Plain {
+        self.each(self, |a, _| -a.abs())
+    }
+
+    #[inline(always)]
+    fn pick(self, yes: Plain, no: Plain) -> Plain {
+        let mut out = no.0;
+        for lane in 0..LANES {
+            out[lane] = if self.0[lane] >= 0.0 { yes.0[lane] } else { no.0[lane] };
+        }
+        Plain(out)
+    }
+
+    #[inline(always)]
+    fn round(self) -> Plain {
+        self.each(self, |a, _| (a + ROUND) - ROUND)
+    }
+
+    #[inline(always)]
+    fn scale(self, k: Plain) -> Plain {
+        self.each(k, |a, k| a * f64::from_bits((k + (ROUND + 1023.0)).to_bits() << 52))
+    }
+
+    #[inline(always)]
+    fn split(self) -> (Plain, Plain) {
+        const ONE: u64 = 1023 << 52;
+        let (mut k, mut m) = ([0.0; LANES], [0.0; LANES]);
+        for lane in 0..LANES {
+            let bits = self.0[lane].to_bits();
+            let biased = bits.wrapping_sub(ROOT_HALF_BITS).wrapping_add(ONE) >> 52;
+            k[lane] = f64::from_bits(biased | TWO_52_BITS) - TWO_52_BIASED;
+            m[lane] = f64::from_bits(bits.wrapping_sub(biased << 52).wrapping_add(ONE));
+        }
+        (Plain(k), Plain(m))
+    }
+}
