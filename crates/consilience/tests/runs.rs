@@ -55,7 +55,7 @@ fn a_run_directory_gives_the_bits_of_threads() {
     }
 }
 
-/// The issue's own case: flights in 50 shards, both models, `exact`; threads, run directory, sites.
+/// Flights in 50 shards, both models, `exact`; threads, run directory, sites.
 #[test]
 fn flights_have_the_same_bits_everywhere() {
     let file = root().join("examples/flights.toml");
