@@ -36,7 +36,7 @@ def mills_in_t(t):
     return (1 + z) * mills(z)
 
 
-show("(2^f - 1)/f", lambda f: (2**f - 1) / f if abs(f) > mpf(10) ** -25 else log(2), mpf(-1) / 2, mpf(1) / 2, 10)
+show("(2^f - 1)/f", lambda f: (2**f - 1) / f if abs(f) > mpf(10) ** -25 else log(2), mpf(-1) / 2, mpf(1) / 2, 9)
 show("2 artanh(s)/s in s^2", lambda t: 2 * atanh(sqrt(t)) / sqrt(t) if t else mpf(2), mpf(0), mpf(1) / 9, 10)
 show("(1 + z) mills(z) in t = (z - 5)/(z + 5)", mills_in_t, mpf(-1), mpf(1), 24)
 show(

@@ -20,9 +20,9 @@ pub fn make_folder(path: &Path) -> Result<()> {
     })
 }
 
-/// Writes a text under a temporary name, and gives the file its own once it is safely on disk.
-pub fn write_atomically(path: &Path, text: &str) -> Result<()> {
-    write_with(path, |file| file.write_all(text.as_bytes()))
+/// Writes a file under a temporary name, and gives the file its own once it is safely on disk.
+pub fn write_atomically(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
+    write_with(path, |file| file.write_all(content.as_ref()))
 }
 
 /// The same for a file that is too large to be made in memory first.
@@ -43,4 +43,19 @@ pub fn write_with(
         Ok(())
     };
     write().map_err(failed(path))
+}
+
+/// Writes a file that only its owner may read, and that must not be there yet.
+pub fn write_new_secret(path: &Path, text: &str) -> Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => {
+            Error::input_at(Place::file(path), "this key is there already; name another")
+        }
+        _ => failed(path)(error),
+    })?;
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed(path))
 }

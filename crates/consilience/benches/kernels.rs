@@ -3,7 +3,7 @@
 //! nothing.
 //!
 //! A plain loop is what one would write first: row after row, point after point, with the standard
-//! library's exp and log1p (and our log Φ for the probit). The rows fit into a core's cache.
+//! library's exp and log1p, or with libm's, (and our log Φ for the probit). The rows fit into a core's cache.
 
 use consilience::kernel::{Kernel, Path, Rows};
 use consilience::math::special::log_normal_cdf;
@@ -54,18 +54,31 @@ impl Case {
 /// The log dispersion of a negative binomial.
 const A: f64 = 0.3;
 
+/// Whose exp and log1p a plain loop takes.
+#[derive(Clone, Copy)]
+struct Functions {
+    exp: fn(f64) -> f64,
+    ln_1p: fn(f64) -> f64,
+}
+
+/// The system's, which choose their instructions by CPU.
+const SYSTEM: Functions = Functions { exp: f64::exp, ln_1p: f64::ln_1p };
+/// Those with the same bits everywhere, which the library uses elsewhere.
+const LIBM: Functions = Functions { exp: libm::exp, ln_1p: libm::log1p };
+
 /// One row's log-likelihood and its first two derivatives in η.
-fn plain_row(family: Family, eta: f64, y: f64) -> (f64, f64, f64) {
+fn plain_row(family: Family, eta: f64, y: f64, f: Functions) -> (f64, f64, f64) {
+    let Functions { exp, ln_1p } = f;
     match family {
         Family::Logistic => {
-            let p = 1.0 / (1.0 + (-eta).exp());
-            (y * eta - eta.max(0.0) - (-eta.abs()).exp().ln_1p(), y - p, -p * (1.0 - p))
+            let p = 1.0 / (1.0 + exp(-eta));
+            (y * eta - eta.max(0.0) - ln_1p(exp(-eta.abs())), y - p, -p * (1.0 - p))
         }
-        Family::Poisson => (y * eta - eta.exp(), y - eta.exp(), -eta.exp()),
+        Family::Poisson => (y * eta - exp(eta), y - exp(eta), -exp(eta)),
         Family::NegativeBinomial => {
-            let (w, n) = (eta - A, y + A.exp());
-            let p = 1.0 / (1.0 + (-w).exp());
-            let softplus = w.max(0.0) + (-w.abs()).exp().ln_1p();
+            let (w, n) = (eta - A, y + exp(A));
+            let p = 1.0 / (1.0 + exp(-w));
+            let softplus = w.max(0.0) + ln_1p(exp(-w.abs()));
             (y * eta - n * softplus, y - n * p, -n * p * (1.0 - p))
         }
         _ => {
@@ -81,9 +94,12 @@ fn measure(case: &Case) {
     let p = columns.len();
     let by_row: Vec<Vec<f64>> = (0..ROWS).map(|i| columns.iter().map(|c| c[i]).collect()).collect();
     let few = &thetas[..2];
-    let naive_value = nanoseconds(few.len(), || {
-        few.iter().map(|theta| plain_value(*family, &by_row, y, theta)).sum::<f64>()
-    });
+    let plain = |functions: Functions| {
+        nanoseconds(few.len(), || {
+            few.iter().map(|t| plain_value(*family, &by_row, y, t, functions)).sum::<f64>()
+        })
+    };
+    let (naive_value, by_libm) = (plain(SYSTEM), plain(LIBM));
     let naive_gradient = nanoseconds(1, || plain_gradient(*family, &by_row, y, &thetas[0]));
     let naive_hessian = nanoseconds(1, || plain_hessian(*family, &by_row, y, &thetas[0]));
     println!(
@@ -91,6 +107,7 @@ fn measure(case: &Case) {
         family.to_string(),
         "plain"
     );
+    println!("  {:<18} {:<9} value {by_libm:8.3} with libm's exp and log1p", "", "");
     let ones = vec![1.0; ROWS];
     let rows = Rows::new(*family, columns, &vec![0.0; ROWS], &ones, y, Kernel::Auto);
     let points: Vec<(&[f64], f64)> = thetas.iter().map(|t| (t.as_slice(), A)).collect();
@@ -105,21 +122,28 @@ fn measure(case: &Case) {
         let gradient = nanoseconds(1, || rows.gradient(&thetas[0], A, &mut slope).0);
         let hessian = nanoseconds(1, || rows.expand(&thetas[0], A).0.value);
         println!(
-            "  {:<18} {:<9} value {value:8.3} ({:5.1} times)               gradient {gradient:8.3} ({:5.1} times)    Hessian {hessian:8.3} ({:5.1} times)",
+            "  {:<18} {:<9} value {value:8.3} ({:5.1} times, {:5.1})        gradient {gradient:8.3} ({:5.1} times)    Hessian {hessian:8.3} ({:5.1} times)",
             "",
             path.name(),
             naive_value / value,
+            by_libm / value,
             naive_gradient / gradient,
             naive_hessian / hessian
         );
     }
 }
 
-fn plain_value(family: Family, rows: &[Vec<f64>], y: &[f64], theta: &[f64]) -> f64 {
+fn plain_value(
+    family: Family,
+    rows: &[Vec<f64>],
+    y: &[f64],
+    theta: &[f64],
+    functions: Functions,
+) -> f64 {
     let mut sum = 0.0;
     for (x, y) in rows.iter().zip(y) {
         let eta: f64 = x.iter().zip(theta).map(|(x, b)| x * b).sum();
-        sum += plain_row(family, eta, *y).0;
+        sum += plain_row(family, eta, *y, functions).0;
     }
     sum
 }
@@ -128,7 +152,7 @@ fn plain_gradient(family: Family, rows: &[Vec<f64>], y: &[f64], theta: &[f64]) -
     let mut sum = 0.0;
     let mut gradient = vec![0.0; theta.len()];
     for (x, y) in rows.iter().zip(y) {
-        let (value, slope, _) = plain_row(family, dot(x, theta), *y);
+        let (value, slope, _) = plain_row(family, dot(x, theta), *y, SYSTEM);
         sum += value;
         gradient.iter_mut().zip(x).for_each(|(g, x)| *g += x * slope);
     }
@@ -140,7 +164,7 @@ fn plain_hessian(family: Family, rows: &[Vec<f64>], y: &[f64], theta: &[f64]) ->
     let p = theta.len();
     let (mut gradient, mut hessian) = (vec![0.0; p], vec![0.0; p * p]);
     for (x, y) in rows.iter().zip(y) {
-        let (value, slope, bend) = plain_row(family, dot(x, theta), *y);
+        let (value, slope, bend) = plain_row(family, dot(x, theta), *y, SYSTEM);
         sum += value;
         gradient.iter_mut().zip(x).for_each(|(g, x)| *g += x * slope);
         for (i, row) in hessian.chunks_exact_mut(p).enumerate() {

@@ -5,7 +5,7 @@ use crate::estimate::chains::SampleDiagnostics;
 use crate::estimate::importance::{self, LEAST_ESS, T_DF, T_SHARE, Weighted};
 use crate::estimate::{Batch, Chib, Estimate, Laplace, Linear, Mode, newton};
 use crate::math::{Cholesky, LOG_2PI, Matrix, Proposal, Stream, log_mean_exp, stream};
-use crate::model::{Model, Subposterior, unbounded};
+use crate::model::{Model, Parameter, Prior, Subposterior, unbounded};
 use crate::question::{Augmentation, Diagnostics, FitOrder, Summary};
 use crate::sample::nuts::{Lengths, nuts};
 use crate::sample::{Conditional, GibbsDraws, Sample, gibbs};
@@ -219,7 +219,7 @@ impl Task<'_> {
         summary.mean = found.mean;
         summary.covariance = found.covariance;
         summary.batches = weighted.batches(BATCHES);
-        let kept = weighted.resampled();
+        let kept = weighted.resampled(0.5);
         let log_f: Vec<f64> = kept.iter().map(|&k| weighted.log_target[k]).collect();
         let draws = kept.iter().map(|&k| weighted.thetas.row(k));
         compare_with_normal(&mut summary, draws, &log_f);
@@ -285,6 +285,13 @@ impl Task<'_> {
     }
 
     fn gibbs_keeping(&self, conditionals: usize) -> Result<GibbsDraws> {
+        let other = |p: &&Parameter| !matches!(p.prior, Prior::Normal { .. });
+        if let Some(parameter) = self.model.free().find(other) {
+            return Err(Error::input(format!(
+                "model `{}`: Gibbs sampling needs normal priors, and that of `{}` is {}; use local = \"auto\" and combine = \"exact\"",
+                self.model.name, parameter.name, parameter.prior
+            )));
+        }
         let (draws, warmup) = (self.order.draws, self.order.warmup);
         let start = Some(self.mode.theta.as_slice());
         gibbs(self.target, start, draws, warmup, conditionals, &mut self.stream("gibbs"))

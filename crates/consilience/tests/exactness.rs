@@ -212,3 +212,34 @@ fn error_bars_of_exact_are_calibrated() {
         }
     }
 }
+
+/// A heavy-tailed prior that bends the posterior the wrong way where the search starts, and no rounds to
+/// find out better: the shards' own moments say where to draw.
+#[test]
+fn a_posterior_that_no_newton_step_suits_is_reached_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("coin.csv");
+    let rows: String = (0..40).map(|i| if i % 5 < 3 { "1\n" } else { "0\n" }).collect();
+    std::fs::write(&path, format!("y\n{rows}")).unwrap();
+    // log ∫ of 24 successes in 40 under a Cauchy(0, 0.05) prior of the log odds.
+    let density = |x: f64| {
+        let log_likelihood = 24.0 * x - 40.0 * x.exp().ln_1p();
+        log_likelihood.exp() / (std::f64::consts::PI * 0.05 * (1.0 + (x / 0.05).powi(2)))
+    };
+    let step = 1e-5;
+    let exact = (-500_000..=500_000).map(|i| density(f64::from(i) * step) * step).sum::<f64>().ln();
+    for shards in [1, 2] {
+        for seed in 1..=5 {
+            let mut study = Case::new(path.to_str().unwrap(), shards);
+            study.prior = "intercept = \"cauchy(0, 0.05)\"".into();
+            study.evidence = format!("rounds = 3\nseed = {seed}\ndraws = 20000");
+            study.model("y ~ 1", "logistic");
+            let result = run(&study.text());
+            let found = result.models[0].log_evidence;
+            let z = (found.value - exact) / found.se.unwrap();
+            println!("S = {shards}, seed {seed}: {found:?}, exact {exact:.4}, z = {z:+.2}");
+            assert!(z.abs() < 4.0 || !result.is_reliable(), "z = {z}");
+            assert!(result.models[0].warnings.iter().any(|w| w.code == "mode-not-reached"));
+        }
+    }
+}

@@ -258,6 +258,32 @@ fn derivatives_are_right_on_every_path() {
     }
 }
 
+/// The portable path's promise, which only another machine can break: these are its bits on all.
+#[test]
+fn the_portable_path_has_these_bits_everywhere() {
+    let expected: [u64; 4] = [
+        0x9a31_8101_4760_6aad,
+        0x443b_57ec_58ea_8005,
+        0xda6c_d47f_ec0a_c914,
+        0x81be_9c63_4cf3_bab2,
+    ];
+    for (family, expected) in FAMILIES.into_iter().zip(expected) {
+        let case = Case::new(family, kinds()[2]);
+        let rows = Rows::new(
+            family,
+            &case.columns,
+            &case.offset,
+            &case.count,
+            &case.total,
+            Kernel::Portable,
+        );
+        let (at, _) = rows.expand(&case.thetas[1], case.a);
+        let numbers = at.gradient.iter().chain(at.hessian.row(2)).chain([&at.value]);
+        let hash = numbers.fold(0_u64, |hash, x| hash.rotate_left(9) ^ x.to_bits());
+        assert_eq!(hash, expected, "{family}: {hash:#x}");
+    }
+}
+
 #[test]
 fn a_points_value_does_not_depend_on_its_company() {
     for family in FAMILIES {

@@ -48,6 +48,20 @@ fn the_number_of_threads_changes_nothing() {
     }
 }
 
+#[test]
+fn kernels_agree_to_the_last_digits() {
+    for combine in ["exact", "normal"] {
+        let auto = mixed(combine);
+        let portable = auto.replace("seed = 3", "seed = 3\nkernel = \"portable\"");
+        assert_ne!(auto, portable);
+        let (auto, portable) = (run_study(study(&auto), 2), run_study(study(&portable), 2));
+        for (a, b) in auto.models.iter().zip(&portable.models) {
+            let (a, b) = (a.log_evidence.value, b.log_evidence.value);
+            assert!((a - b).abs() < 1e-9 * a.abs(), "{combine}: {a} and {b}");
+        }
+    }
+}
+
 /// An engine whose shards answer in an order of its own.
 struct Shuffled<'a>(&'a Plan, u64);
 

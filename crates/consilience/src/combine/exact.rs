@@ -12,14 +12,15 @@
 //! which is unbiased for p(y) whatever the shape of the posterior and however the data are split.
 
 use super::leave_one_out::Again;
+use super::normal::Normals;
 use super::{
     Agreement, Combination, CombineDiagnostics, Evidence, Next, PosteriorDraws, Setting,
     homogeneity, leave_one_out, sum_of_weights, summaries,
 };
 use crate::estimate::importance::{T_DF, T_SHARE, adapted, probes, sides};
-use crate::estimate::{Importance, Mode, Newton, Step, Weighted};
+use crate::estimate::{Importance, Newton, Step, Weighted};
 use crate::math::proposal::Draws;
-use crate::math::{Matrix, Proposal, Sobol, Stream, stream};
+use crate::math::{Cholesky, Matrix, Proposal, Sobol, Stream, stream};
 use crate::question::{Answer, Question, Summary};
 use crate::study::{Local, Points};
 use crate::target::Expansion;
@@ -54,6 +55,7 @@ enum Stage {
     Start,
     Fit,
     Climb(Box<Newton>),
+    Rescue,
     Probe(Box<Weigh>),
     Weigh(Box<Weigh>),
     Again(Box<Again>),
@@ -129,21 +131,15 @@ impl Exact {
                 self.agreement = self.setting.compare_shards(&scores, &mode.factor);
                 let warnings = homogeneity::warnings(&self.agreement, &self.setting.names());
                 self.warnings.extend(warnings);
-                Ok(self.begin_weighing(&mode))
+                Ok(self.begin_weighing(mode.theta.clone(), &mode.factor))
             }
             Ok(Step::Evaluate(theta)) if !give_up => {
                 self.stage = Stage::Climb(Box::new(newton));
                 Ok(self.climb(theta))
             }
             // The importance rounds may still succeed from the best point, and say so if not.
-            Err(error) if newton.best().is_none() => Err(error),
             _ => {
-                let Some(mode) = newton.best().cloned() else {
-                    return Err(crate::Error::numeric(format!(
-                        "the posterior's mode was not found within {} rounds; allow more with `rounds` under [evidence], or standardise the columns with scale()",
-                        self.setting.options.rounds
-                    )));
-                };
+                let Some(mode) = newton.best().cloned() else { return self.rescue() };
                 let message = format!(
                     "the mode of the posterior was not reached within {} rounds (up to {:.1e} nats below it)",
                     self.newton_rounds, mode.decrement
@@ -152,20 +148,44 @@ impl Exact {
                     "allow more `rounds` under [evidence], or standardise the columns with scale()";
                 let warning = Warning::new(Level::Caution, "mode-not-reached", message, advice);
                 self.warnings.push(warning.value(mode.decrement));
-                Ok(self.begin_weighing(&mode))
+                Ok(self.begin_weighing(mode.theta.clone(), &mode.factor))
             }
         }
     }
 
-    fn begin_weighing(&mut self, mode: &Mode) -> Next {
+    /// Where no Newton step suits, the shards' own moments say where to begin.
+    fn rescue(&mut self) -> Result<Next> {
+        let message = format!(
+            "no mode of the posterior was found within {} rounds; the draws begin at the product of the shards' own posteriors",
+            self.newton_rounds
+        );
+        let advice =
+            "allow more `rounds` under [evidence], or standardise the columns with scale()";
+        self.warnings.push(Warning::new(Level::Caution, "mode-not-reached", message, advice));
+        match self.summaries.take() {
+            Some(summaries) => self.rescued(summaries),
+            None => {
+                self.stage = Stage::Rescue;
+                Ok(Next::Ask(self.setting.fit()))
+            }
+        }
+    }
+
+    fn rescued(&mut self, summaries: Vec<Summary>) -> Result<Next> {
+        let all = Normals::new(&summaries)?.all;
+        self.summaries = Some(summaries);
+        Ok(self.begin_weighing(all.mean.clone(), &all.factor))
+    }
+
+    fn begin_weighing(&mut self, centre: Vec<f64>, precision: &Cholesky) -> Next {
         let seed = self.setting.options.seed;
-        let centre = mode.theta.clone();
+        let d = centre.len();
         // The centre is no shard: it has the number after the last.
         let mut rng = stream(seed, self.setting.model.stream(), u64::MAX, "exact");
         let even = self.setting.options.points == Points::Sobol;
         let weigh = Weigh {
-            proposal: Proposal::from_precision(centre.clone(), &mode.factor, T_SHARE, T_DF),
-            covariance: mode.factor.inverse(),
+            proposal: Proposal::from_precision(centre.clone(), precision, T_SHARE, T_DF),
+            covariance: precision.inverse(),
             centre,
             sobol: even.then(|| Sobol::new(&mut rng)),
             rng,
@@ -176,7 +196,7 @@ impl Exact {
         };
         // One more round shows to which sides the posterior falls slowly, if there are rounds.
         if self.rounds_left() > KEPT_BACK {
-            let thetas = Arc::new(probes(&weigh.proposal, mode.theta.len()));
+            let thetas = Arc::new(probes(&weigh.proposal, d));
             self.stage = Stage::Probe(Box::new(weigh));
             return self.weigh(thetas);
         }
@@ -317,6 +337,7 @@ impl Combination for Exact {
                 Ok(self.begin_climb())
             }
             (Stage::Climb(newton), Some(answers)) => self.climbed(*newton, answers),
+            (Stage::Rescue, Some(answers)) => self.rescued(summaries(answers)),
             (Stage::Probe(weigh), Some(answers)) => Ok(self.probed(*weigh, answers)),
             (Stage::Weigh(weigh), Some(answers)) => self.weighed(weigh, answers),
             (Stage::Again(again), answers) => self.again(*again, answers),

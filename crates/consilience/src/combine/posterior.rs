@@ -98,26 +98,12 @@ fn quantile(sorted: &[(f64, f64)], p: f64) -> f64 {
     last.map_or(f64::NAN, |(_, value)| value)
 }
 
-/// Systematic resampling: draw k comes ⌊N w_k/Σw⌋ times or once more. Copies stand together, so that
-/// whoever measures autocorrelation sees that they are copies.
+/// Draws of equal weight. Copies stand together, so that whoever measures autocorrelation sees that
+/// they are copies.
 fn resample(weighted: &Weighted, rng: &mut Stream) -> Matrix {
-    let weights = relative_weights(weighted);
-    let (count, total) = (weighted.len(), weights.iter().sum::<f64>());
-    let step = total / count as f64;
-    let mut position = step * rng.random::<f64>();
-    let mut data = Vec::with_capacity(count * weighted.thetas.cols());
-    let (mut taken, mut reached) = (0, 0.0);
-    let last = weights.iter().rposition(|w| *w > 0.0).unwrap_or(0);
-    for (k, weight) in weights.iter().enumerate() {
-        reached += weight;
-        // Rounding may leave the last position a hair beyond the sum.
-        while taken < count && (position < reached || k == last) {
-            data.extend_from_slice(weighted.thetas.row(k));
-            position += step;
-            taken += 1;
-        }
-    }
-    Matrix::from_rows(count, weighted.thetas.cols(), data)
+    let kept = weighted.resampled(rng.random());
+    let data = kept.iter().flat_map(|&k| weighted.thetas.row(k).to_vec()).collect();
+    Matrix::from_rows(kept.len(), weighted.thetas.cols(), data)
 }
 
 /// Consensus Monte Carlo from the draws of every shard's chains, which must be equally many.

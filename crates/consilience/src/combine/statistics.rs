@@ -10,7 +10,6 @@ use super::{
     Agreement, Combination, CombineDiagnostics, Evidence, LeftOut, Next, Setting, homogeneity,
     leave_one_out, log_alpha, summaries,
 };
-use crate::Result;
 use crate::data::{Places, union};
 use crate::engine::Session;
 use crate::estimate::{Linear, newton};
@@ -19,6 +18,7 @@ use crate::model::{Family, Gaussian, Likelihood, Model, Subposterior};
 use crate::question::{Answer, Diagnostics, Question, Summary};
 use crate::study::{Combine, Local};
 use crate::target::Target;
+use crate::{Error, Result};
 use std::sync::Arc;
 
 /// The widest union: beyond it the factors would weigh more than the rounds that they save.
@@ -224,7 +224,12 @@ impl Pooled {
                     all.log_densities(&thetas, &mut out);
                     answer = Some(vec![Answer::Weights(out)]);
                 }
-                Next::Ask(_) => unreachable!("without local evidences `exact` asks nothing else"),
+                // The shards' moments, which say no more than their statistics did.
+                Next::Ask(_) => {
+                    return Err(Error::numeric(
+                        "the posterior has no mode that could be found; standardise the columns with scale(), or use priors with smaller spread",
+                    ));
+                }
             }
         }
     }

@@ -245,3 +245,36 @@ impl Table {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::testing::{number, table, text, truth};
+
+    #[test]
+    fn dealing_is_selecting() {
+        let whole = table(vec![
+            ("x", number(&[1.0, 2.0, 3.0, 4.0, 5.0])),
+            ("s", Column::Single(vec![0.1, 0.2, 0.3, 0.4, 0.5])),
+            ("t", text(&["a", "b", "a", "c", "b"])),
+            ("l", truth(&[true, false, true, true, false])),
+        ]);
+        let parts = whole.clone().deal(&[2, 0, 2, 0, 0], 4);
+        let rows: [&[usize]; 4] = [&[1, 3, 4], &[], &[0, 2], &[]];
+        assert_eq!(parts, rows.map(|rows| whole.select(rows)));
+    }
+
+    #[test]
+    fn incomplete_rows_are_found_in_every_kind_of_column() {
+        let mut whole = vec![
+            ("x", number(&[1.0, f64::NAN, 3.0, 4.0, 5.0])),
+            ("s", Column::Single(vec![0.1, 0.2, f32::NAN, 0.4, 0.5])),
+            ("l", Column::Logical(vec![0, 1, 1, MISSING, 0])),
+        ];
+        assert_eq!(table(whole.clone()).complete_rows(), Some(vec![0, 4]));
+        assert!(table(whole.clone()).refuse_missing().is_err());
+        whole.iter_mut().for_each(|(_, column)| *column = column.select(&[0, 4]));
+        assert_eq!(table(whole.clone()).complete_rows(), None);
+        assert!(table(whole).refuse_missing().is_ok());
+    }
+}

@@ -151,15 +151,17 @@ impl Weighted {
         (mean, covariance)
     }
 
-    /// The numbers of as many draws as there are, each as often as its weight says: systematic
-    /// resampling from the middle of the first step.
-    pub fn resampled(&self) -> Vec<usize> {
+    /// The numbers of as many draws as there are, in order: draw k comes ⌊N w_k/Σw⌋ times or once more.
+    /// Systematic resampling; `start` in [0, 1) says where in the first step it begins.
+    pub fn resampled(&self, start: f64) -> Vec<usize> {
         let weights = self.weights(0..self.len(), self.top());
         let step = weights.iter().sum::<f64>() / self.len() as f64;
-        let (mut out, mut reached, mut next) = (Vec::with_capacity(self.len()), 0.0, 0.5 * step);
-        for (k, w) in weights.iter().enumerate() {
-            reached += w;
-            while next < reached && out.len() < self.len() {
+        let last = weights.iter().rposition(|w| *w > 0.0).unwrap_or(0);
+        let (mut out, mut reached, mut next) = (Vec::with_capacity(self.len()), 0.0, start * step);
+        for (k, weight) in weights.iter().enumerate() {
+            reached += weight;
+            // Rounding may leave the last position a hair beyond the sum.
+            while out.len() < self.len() && (next < reached || k == last) {
                 out.push(k);
                 next += step;
             }

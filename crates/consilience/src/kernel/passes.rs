@@ -306,14 +306,27 @@ fn offset<C: Cpu>(cpu: C, rows: &Rows, panel: usize, ones: bool) -> C::V {
     }
 }
 
-/// Columns whose products with a vector are summed side by side.
-const COLUMNS: usize = 4;
-
 /// Adds X'v of panels with the same columns to the columns' sums.
 #[inline(always)]
 fn add_columns<C: Cpu>(cpu: C, x: &[Line], index: &[u32], v: &[Line], sums: &mut [Line]) {
+    if C::POINTS >= 4 {
+        add_columns_by::<C, 4>(cpu, x, index, v, sums);
+    } else {
+        add_columns_by::<C, 2>(cpu, x, index, v, sums);
+    }
+}
+
+/// So many columns side by side.
+#[inline(always)]
+fn add_columns_by<C: Cpu, const COLUMNS: usize>(
+    cpu: C,
+    x: &[Line],
+    index: &[u32],
+    v: &[Line],
+    sums: &mut [Line],
+) {
     let m = index.len();
-    if v.len() < COLUMNS {
+    if v.len() < 4 {
         // So few panels are not worth the setting up.
         for (k, v) in v.iter().enumerate() {
             let v = cpu.load(&v.0);
