@@ -114,14 +114,16 @@ fn a_cauchy_prior_on_twenty_shards() {
         try_run(&case.text()).unwrap()
     };
     let one = run("exact", "auto", 1).models[0].log_evidence;
-    for method in ["importance", "nuts+warp3"] {
+    // With 100 rows a shard the normal shape is off by half a nat or so, which is no Monte Carlo error: both
+    // methods must find the same number, and that one must be near.
+    let [importance, nuts] = ["importance", "nuts+warp3"].map(|method| {
         let result = run("normal", method, 20);
-        let model = &result.models[0];
-        assert_eq!(model.parts.log_alpha, None);
-        let z = (model.log_evidence.value - one.value)
-            / model.log_evidence.se.unwrap().hypot(one.se.unwrap());
-        assert!(z.abs() < 4.0 || !result.is_reliable(), "{method}: z = {z}");
-    }
+        assert_eq!(result.models[0].parts.log_alpha, None);
+        result.models[0].log_evidence
+    });
+    let error = importance.se.unwrap().hypot(nuts.se.unwrap());
+    assert!((importance.value - nuts.value).abs() < 4.0 * error, "{importance:?}, {nuts:?}");
+    assert!((nuts.value - one.value).abs() < 1.0 + 4.0 * nuts.se.unwrap(), "{nuts:?}, {one:?}");
     let many = run("exact", "auto", 20).models[0].log_evidence;
     assert!((many.value - one.value).abs() < 4.0 * many.se.unwrap().hypot(one.se.unwrap()));
 }

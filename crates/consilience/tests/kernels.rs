@@ -245,8 +245,8 @@ fn derivatives_are_right_on_every_path() {
                 check(value, "value", &|_, d| d[0], path);
                 assert_eq!(value, at.value);
                 assert_eq!(gradient, at.gradient);
-                for i in 0..p {
-                    check(gradient[i], "gradient", &|k, d| d[1] * case.columns[i][k], path);
+                for (i, slope) in gradient.into_iter().enumerate() {
+                    check(slope, "gradient", &|k, d| d[1] * case.columns[i][k], path);
                     for j in 0..=i {
                         let product = |k: usize| case.columns[i][k] * case.columns[j][k];
                         check(at.hessian[(i, j)], "Hessian", &|k, d| d[2] * product(k), path);
@@ -265,7 +265,7 @@ fn the_portable_path_has_these_bits_everywhere() {
         0x9a31_8101_4760_6aad,
         0x443b_57ec_58ea_8005,
         0xda6c_d47f_ec0a_c914,
-        0x81be_9c63_4cf3_bab2,
+        0x81be_9c63_4cf3_baac,
     ];
     for (family, expected) in FAMILIES.into_iter().zip(expected) {
         let case = Case::new(family, kinds()[2]);
@@ -312,9 +312,9 @@ fn products_with_x_are_right_on_every_path() {
             let (n, padded) = (kind.rows, rows.counts().len());
             let mut eta = vec![0.0; padded];
             rows.predict(&case.thetas[0], &mut eta);
-            for i in 0..n {
+            for (i, eta) in eta.iter().enumerate().take(n) {
                 let exact = case.predictor(i, 0).0;
-                assert!((eta[i] - exact).abs() <= 1e-14 * kind.scale * 4.0);
+                assert!((eta - exact).abs() <= 1e-14 * kind.scale * 4.0);
             }
             let mut v: Vec<f64> = (0..padded).map(|i| (i as f64).sin()).collect();
             v[n..].fill(0.0);

@@ -231,6 +231,8 @@ impl Draws {
     fn diagnose(&self, lags: &LagProducts) -> ParameterDiagnostics {
         let halves = self.split();
         let normal = halves.rank_normalised();
+        let mut sorted = self.values.clone();
+        sorted.sort_unstable_by(f64::total_cmp);
         let draws = self.values.len() as f64;
         let error_of_mean = || {
             let variance = variance(&self.values)?;
@@ -247,9 +249,9 @@ impl Draws {
             Some((spread / ess_square? / (4.0 * second)).sqrt())
         };
         ParameterDiagnostics {
-            r_hat: halves.r_hat(&normal),
+            r_hat: halves.r_hat(&normal, &sorted),
             ess_bulk: normal.effective(lags),
-            ess_tail: self.ess_tail(lags),
+            ess_tail: self.ess_tail(&sorted, lags),
             ess_square,
             mcse_mean: error_of_mean().filter(|e| e.is_finite()),
             mcse_sd: error_of_sd().filter(|e| e.is_finite()),
@@ -263,24 +265,27 @@ impl Draws {
 
     /// Effective draws for the 5 % and the 95 % quantile, the fewer. A quantile on one side of which
     /// there are no draws (of a quantity with few values) has no say.
-    fn ess_tail(&self, lags: &LagProducts) -> Option<f64> {
-        let mut sorted = self.values.clone();
-        sorted.sort_unstable_by(f64::total_cmp);
+    fn ess_tail(&self, sorted: &[f64], lags: &LagProducts) -> Option<f64> {
         let ess = |percent| {
-            let quantile = quantile(&sorted, percent);
+            let quantile = quantile(sorted, percent);
             self.map(|v| f64::from(u8::from(v <= quantile))).ess(lags)
         };
         [ess(5), ess(95)].into_iter().flatten().reduce(f64::min)
     }
 
-    /// Rank-normalised R̂ of these chains, whose rank-normalised values are at hand: the larger one
+    /// Rank-normalised R̂ of these chains, whose rank-normalised values are at hand, and the sorted values
+    /// of the chains that they are halves of: the larger one
     /// of the values, which tells chains of different place, and of their distances to the median,
     /// which tells chains of different spread.
-    fn r_hat(&self, normal: &Draws) -> Option<f64> {
+    fn r_hat(&self, normal: &Draws, sorted: &[f64]) -> Option<f64> {
         let place = normal.scale_reduction()?;
-        let mut values = self.values.clone();
-        values.sort_unstable_by(f64::total_cmp);
-        let median = quantile(&values, 50);
+        let mut own = Vec::new();
+        if sorted.len() != self.values.len() {
+            // A draw in the middle was left out.
+            own.clone_from(&self.values);
+            own.sort_unstable_by(f64::total_cmp);
+        }
+        let median = quantile(if own.is_empty() { sorted } else { &own }, 50);
         let folded = self.map(|v| (v - median).abs()).rank_normalised();
         // A quantity of two values has but one distance.
         Some(folded.scale_reduction().map_or(place, |spread| spread.max(place)))

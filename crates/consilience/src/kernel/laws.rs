@@ -146,8 +146,7 @@ fn two_sided<C: Cpu, const SLOPES: bool>(
         (e / two, one)
     };
     let rest = twice_artanh(cpu, s) * cpu.splat(LOG2_E);
-    let terms = yes.fma(below, zero - no * above);
-    sum.line = sum.line + (terms - (yes + no) * rest);
+    sum.line = yes.fma(below, sum.line) - (yes + no).fma(rest, no * above);
     let small = e * large;
     (w.pick(large, small), w.pick(small, large), (above + rest) * cpu.splat(LN_2))
 }

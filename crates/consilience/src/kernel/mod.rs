@@ -10,6 +10,9 @@
 //! number of threads. The portable way has the same bits on every machine; another kind of CPU may
 //! differ from it in the last ones.
 
+// Lanes, points and panels are numbers here, and several arrays are walked by them at once.
+#![allow(clippy::needless_range_loop)]
+
 mod dispatch;
 mod functions;
 mod laws;

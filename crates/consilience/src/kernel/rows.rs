@@ -96,11 +96,11 @@ impl Rows {
         let mut blocks: Vec<Block> = Vec::with_capacity(panels.div_ceil(BLOCK));
         let mut own: Vec<u32> = Vec::new();
         for panel in 0..panels {
-            if panel % BLOCK == 0 {
+            if panel.is_multiple_of(BLOCK) {
                 blocks.push(Block { groups: Vec::new() });
             }
             let groups = &mut blocks.last_mut().expect("one was begun").groups;
-            if panel % BLOCK % GROUP == 0 {
+            if (panel % BLOCK).is_multiple_of(GROUP) {
                 let end = (panel + GROUP).min(panels).min(panel / BLOCK * BLOCK + BLOCK);
                 let ones = (panel..end).all(is_one);
                 groups.push(Group { panels: panel..end, ones, segments: Vec::new() });
