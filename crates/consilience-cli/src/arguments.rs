@@ -222,13 +222,13 @@ pub struct SimulateArguments {
     /// What the data look like
     pub what: Simulation,
     /// Number of rows
-    #[arg(long, value_name = "N", value_parser = rows)]
+    #[arg(long, value_name = "N", value_parser = rows, allow_negative_numbers = true)]
     pub rows: u64,
     /// The file to write: .parquet, .csv or .csv.gz
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
     /// Seed: the same gives the same rows, and fewer rows are the first of more
-    #[arg(long, value_name = "N", value_parser = whole, default_value_t = 1)]
+    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, default_value_t = 1)]
     pub seed: u64,
     /// Replace the file if it is there
     #[arg(long)]

@@ -90,7 +90,7 @@ fn everything_that_can_be_said_is_read() {
     assert_eq!(named, NamedPrior { prior: Prior::Normal { mean: 0.0, sd: 2.0 }, line: 32 });
     // The name is the formula on one line; the formula stays as it is.
     assert_eq!((second.name.as_str(), second.formula.as_str()), ("late ~ age", "late ~\n  age"));
-    assert_eq!((second.line, second.formula_line, second.probability), (32, 33, 0.25));
+    assert_eq!((second.line, second.formula_line, second.probability), (33, 34, 0.25));
     let expected = EvidenceOptions {
         local: Local::Importance,
         combine: Combine::Normal,
