@@ -5,12 +5,14 @@
 use consilience::compare::Comparison;
 use consilience::data::Column;
 use consilience::data::read::{TextFormat, Wanted, column_names, read_table};
-use consilience::engine::Silent;
+use consilience::engine::{Silent, Threads};
 use consilience::plan::Plan;
+use consilience::shard::{Budget, Shard};
 use consilience::simulate::{Format, ROW_GROUP, higgs, write_higgs};
 use consilience::study::{Overrides, Study};
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 fn example() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/higgs.toml")
@@ -191,5 +193,26 @@ fn the_true_model_wins_however_the_rows_are_split_and_worked_on() {
     for ((a, se_a), (b, se_b)) in evidences(&whole).into_iter().zip(evidences(&split)) {
         assert!(se_a <= 0.01 && se_b <= 0.01);
         assert!((a - b).abs() < 4.0 * se_a.hypot(se_b), "{a} and {b}");
+    }
+}
+
+/// Likelihoods that find no room are built for every question, and nobody can tell.
+#[test]
+fn a_shortage_of_memory_changes_no_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = simulate(folder.path(), "h.parquet", 10_000, 5);
+    let overrides = Overrides {
+        data: Some(vec![data.to_str().unwrap().to_string()]),
+        shards: Some(4),
+        ..Overrides::default()
+    };
+    let plan = Plan::new(Study::read_with(example(), &overrides).unwrap(), 2, &Silent).unwrap();
+    let all = plan.run(&Silent).unwrap();
+    for bytes in [0, 600_000] {
+        let budget = Arc::new(Budget::new(bytes));
+        let shard =
+            |i| Shard::new(i, plan.engine().shard(i).table().clone()).with_budget(budget.clone());
+        let engine = Threads::new((0..4).map(shard).collect(), 2).unwrap();
+        assert_eq!(evidences(&plan.run_on(&engine, &Silent).unwrap()), evidences(&all));
     }
 }

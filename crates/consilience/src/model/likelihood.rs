@@ -8,7 +8,7 @@ use crate::model::{Family, Gaussian, Model};
 use crate::target::Expansion;
 use crate::{Error, Result};
 use libm::{exp, lgamma, log};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// log p(y_s|θ) for θ = the free coefficients, then the family's own parameter if it is free.
 #[derive(Debug, Clone)]
@@ -308,7 +308,7 @@ impl Merged {
 
     fn by_hash(columns: &[Vec<f64>], y: &[f64], offset: &[f64], weights: &[f64]) -> Merged {
         let n = y.len();
-        let mut hashes = vec![0xcbf2_9ce4_8422_2325_u64; n];
+        let mut hashes = vec![START; n];
         for values in columns.iter().map(|c| c.as_slice()).chain([offset]) {
             hashes.iter_mut().zip(values).for_each(|(h, v)| *h = hash(*h, *v));
         }
@@ -348,11 +348,22 @@ impl Merged {
     }
 }
 
+/// The hash of a row of no values.
+const START: u64 = 0xcbf2_9ce4_8422_2325;
+
 /// The hash of a row, one more value taken in.
 fn hash(row: u64, value: f64) -> u64 {
     // + 0.0 makes −0 and 0 one value.
     let mixed = (row ^ (value + 0.0).to_bits()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed ^ mixed >> 29
+}
+
+/// A number that looks random (Steele, Lea & Flood 2014: SplitMix64).
+fn scrambled(number: u64) -> u64 {
+    let mut z = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
 }
 
 /// Rows below which looking for equal ones costs nothing to speak of.
@@ -367,16 +378,15 @@ fn is_hopeless(columns: &[Vec<f64>], offset: &[f64]) -> bool {
         return false;
     }
     let sample = 8 * n.isqrt();
-    let mut seen = HashSet::with_capacity(sample);
+    let mut seen: HashMap<u64, usize> = HashMap::with_capacity(sample);
     let mut zeros = 0;
     for k in 0..sample {
-        // Somewhere in the k-th of equal parts: evenly, but without a period that the rows might share.
-        let jitter = (k.wrapping_mul(0x9e37_79b9) >> 8) % (n / sample);
-        let i = k * n / sample + jitter;
-        let start = hash(0xcbf2_9ce4_8422_2325, offset[i]);
+        // Anywhere: equal rows may stand next to each other, or far apart.
+        let i = (scrambled(k as u64) % n as u64) as usize;
         let row = columns.iter().map(|c| c[i]);
         zeros += row.clone().filter(|x| *x == 0.0).count();
-        if !seen.insert(row.fold(start, hash)) {
+        let known = seen.insert(row.fold(hash(START, offset[i]), hash), i);
+        if known.is_some_and(|known| known != i) {
             return false;
         }
     }
@@ -403,5 +413,37 @@ fn remedy(family: Family, text: &str) -> String {
         format!("mend the value, or write what counts as success, as in I({text} > 0)")
     } else {
         "mend the value, or take family = \"gaussian\" if it is no count".to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// n rows of two columns with these values, an outcome of 0 and 1.
+    fn merged(n: usize, x: impl Fn(usize) -> [f64; 2]) -> Merged {
+        let column = |j: usize| (0..n).map(|i| x(i)[j]).collect();
+        let y = (0..n).map(|i| f64::from(i % 3 == 0)).collect();
+        Merged::new(vec![column(0), column(1)], y, vec![0.0; n], vec![1.0; n])
+    }
+
+    #[test]
+    fn equal_rows_are_looked_for_where_there_are_some() {
+        let n = 50_000;
+        let spread = |i: usize| libm::sin(i as f64 + 1.0);
+        // None is equal to another: as they come.
+        let alone = merged(n, |i| [1.0, spread(i)]);
+        assert_eq!((alone.count.len(), alone.columns[1][7]), (n, spread(7)));
+        // In pairs, next to each other or far apart; few in all.
+        for other in [|i: usize| i / 2, |i: usize| i % 25_000, |i: usize| i % 100] {
+            let pairs = merged(n, |i| [1.0, spread(other(i))]);
+            assert!(pairs.count.len() <= n / 2, "{}", pairs.count.len());
+            assert_eq!(pairs.count.iter().sum::<f64>(), n as f64);
+            assert_eq!(pairs.total.iter().sum::<f64>(), (n as f64 / 3.0).ceil());
+        }
+        // A column that is mostly 0: sorted, so that panels can pass it over.
+        let sparse = merged(n, |i| [spread(i), f64::from(i % 2 == 0)]);
+        let changes = sparse.columns[1].windows(2).filter(|w| w[0] != w[1]).count();
+        assert_eq!((sparse.count.len(), changes), (n, 1));
     }
 }
