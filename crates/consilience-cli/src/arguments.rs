@@ -1,5 +1,12 @@
 //! What is typed.
 
+use crate::run::arguments::{
+    COMBINE_HELP, CombineArguments, SPLIT_EXAMPLES, SplitArguments, StatusArguments, WorkArguments,
+};
+use crate::sites::arguments::{
+    ANSWER_EXAMPLES, ASK_EXAMPLES, AnswerArguments, AskArguments, KeygenArguments, ShowArguments,
+};
+use crate::slurm::{EngineArguments, StepArguments};
 use clap::{Args, Parser, Subcommand};
 use consilience::study::{Combine, Kernel, Local, Overrides};
 use std::path::PathBuf;
@@ -22,7 +29,8 @@ Exit codes:
   0  fine
   1  the run finished, but a warning says that its result is unreliable
   2  wrong usage or input
-  3  failure on the way";
+  3  failure on the way
+  4  not finished: answers of others are awaited (combine)";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -38,6 +46,29 @@ pub enum Command {
     /// Write a study file with comments for a data file
     #[command(after_help = INIT_EXAMPLES)]
     Init(InitArguments),
+    /// Split a study's data into a run directory, for workers on this or other machines
+    #[command(after_help = SPLIT_EXAMPLES)]
+    Split(SplitArguments),
+    /// Answer the open questions of a run directory's shards
+    Work(WorkArguments),
+    /// Combine the answers in a run directory: ask the next round, or print the result
+    #[command(after_help = COMBINE_HELP)]
+    Combine(CombineArguments),
+    /// Show how far a run is: rounds, shards answered, missing, failed
+    Status(StatusArguments),
+    /// Ask sites whose data stay with them: makes a question file to send to them
+    #[command(after_help = ASK_EXAMPLES)]
+    Ask(AskArguments),
+    /// At a site: answer a question file with the site's own data
+    #[command(after_help = ANSWER_EXAMPLES)]
+    Answer(AnswerArguments),
+    /// Say in plain words what a question or answer file holds
+    Show(ShowArguments),
+    /// Make a pair of keys with which a site signs its answers
+    Keygen(KeygenArguments),
+    /// One step of a detached Slurm run, for the jobs themselves
+    #[command(hide = true)]
+    SlurmStep(StepArguments),
 }
 
 const COMPARE_EXAMPLES: &str = "\
@@ -49,6 +80,7 @@ Examples:
   consilience compare examples/flights.toml --prior-scale 0.5,1,2,5
   consilience compare examples/flights.toml --leave-one-out
   consilience compare examples/flights.toml --json | jq '.models[].log_evidence'
+  consilience compare examples/flights.toml --engine slurm --slurm-args '--partition=short'
 
 The result is a table of log evidences with standard errors, log Bayes factors against the best
 model with Kass and Raftery's words for them, and posterior model probabilities with 95% intervals
@@ -137,6 +169,8 @@ pub struct CompareArguments {
     /// No progress bar
     #[arg(long, short)]
     pub quiet: bool,
+    #[command(flatten)]
+    pub engine: EngineArguments,
 }
 
 /// How to show the ways to choose.
@@ -196,7 +230,7 @@ impl StudyArguments {
 const MOST_THREADS: u64 = 1024;
 
 /// A whole number. The standard library's word on others ("invalid digit") helps nobody.
-fn whole(text: &str) -> Result<u64, String> {
+pub fn whole(text: &str) -> Result<u64, String> {
     use std::num::IntErrorKind::PosOverflow;
     text.parse().map_err(|error: std::num::ParseIntError| match error.kind() {
         PosOverflow => format!("it can be at most {}", u64::MAX),
@@ -210,13 +244,13 @@ fn factor(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "positive numbers are needed, with commas between them".to_string())
 }
 
-fn threads(text: &str) -> Result<u64, String> {
+pub fn threads(text: &str) -> Result<u64, String> {
     let range = 1..=MOST_THREADS;
     let wrong = || format!("a whole number is needed, 1 to {MOST_THREADS}");
     text.parse().ok().filter(|n| range.contains(n)).ok_or_else(wrong)
 }
 
 /// A number as a count; what does not fit is too large for any limit anyway.
-fn count(number: u64) -> usize {
+pub fn count(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }

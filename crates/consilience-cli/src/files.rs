@@ -21,7 +21,7 @@ pub fn make_folder(path: &Path) -> Result<()> {
 }
 
 /// Writes a file under a temporary name, and gives it its own once it is safely on disk.
-pub fn write_atomically(path: &Path, text: &str) -> Result<()> {
+pub fn write_atomically(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let write = || -> std::io::Result<()> {
         let mut builder = tempfile::Builder::new();
@@ -29,10 +29,25 @@ pub fn write_atomically(path: &Path, text: &str) -> Result<()> {
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         let mut file = builder.prefix(".consilience-").tempfile_in(folder)?;
-        file.write_all(text.as_bytes())?;
+        file.write_all(content.as_ref())?;
         file.as_file().sync_all()?;
         file.persist(path)?;
         Ok(())
     };
     write().map_err(failed(path))
+}
+
+/// Writes a file that only its owner may read, and that must not be there yet.
+pub fn write_new_secret(path: &Path, text: &str) -> Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => {
+            Error::input_at(Place::file(path), "this key is there already; name another")
+        }
+        _ => failed(path)(error),
+    })?;
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed(path))
 }

@@ -1,7 +1,7 @@
 //! The `consilience` program: which model do the data support, and how sure is that?
 //!
 //! Exit codes: 0 fine; 1 the run finished but its result is not to be trusted; 2 wrong usage or
-//! input; 3 failure on the way. Results go to stdout, everything else to stderr.
+//! input; 3 failure on the way; 4 answers are awaited. Results go to stdout, everything else to stderr.
 
 mod arguments;
 mod baselines;
@@ -10,11 +10,15 @@ mod files;
 mod init;
 mod overview;
 mod progress;
+mod run;
 mod shell;
+mod sites;
+mod slurm;
 mod text;
 
 use arguments::{Arguments, BaselinesArguments, Command, CompareArguments, StudyArguments};
 use clap::Parser;
+use consilience::compare::Comparison;
 use consilience::plan::Plan;
 use consilience::study::Study;
 use consilience::{Error, Result};
@@ -25,10 +29,15 @@ use std::time::Instant;
 const UNRELIABLE: u8 = 1;
 const WRONG_INPUT: u8 = 2;
 const FAILURE: u8 = 3;
+const WAITING: u8 = 4;
 
 fn main() -> ExitCode {
     match run(&Arguments::parse()) {
         Ok(code) => code,
+        Err(Error::Waiting(waiting)) => {
+            eprintln!("{waiting}");
+            ExitCode::from(WAITING)
+        }
         Err(error) => {
             eprintln!("error: {error}");
             ExitCode::from(if error.is_input() { WRONG_INPUT } else { FAILURE })
@@ -49,6 +58,15 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
             print(&init::write(arguments)?)?;
             Ok(ExitCode::SUCCESS)
         }
+        Command::Split(arguments) => run::split(arguments),
+        Command::Work(arguments) => run::work(arguments),
+        Command::Combine(arguments) => run::combine(arguments),
+        Command::Status(arguments) => run::status(arguments),
+        Command::Ask(arguments) => sites::ask(arguments),
+        Command::Answer(arguments) => sites::answer(arguments),
+        Command::Show(arguments) => sites::show(arguments),
+        Command::Keygen(arguments) => sites::keygen(arguments),
+        Command::SlurmStep(arguments) => slurm::step(arguments),
     }
 }
 
@@ -64,26 +82,34 @@ fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
         files::make_folder(folder)?;
     }
     let bar = progress::Bar::new(!arguments.quiet);
-    let mut plan = plan(&arguments.study, &bar)?;
-    if let Some(folder) = &arguments.keep_draws {
-        plan.keep_draws(folder)?;
-        files::make_folder(folder)?;
-    }
-    if let Some(folder) = &arguments.posterior {
-        plan.keep_posterior()?;
-        files::make_folder(folder)?;
-    }
-    if !arguments.prior_scale.is_empty() {
-        plan.scale_priors(&arguments.prior_scale)?;
-    }
-    if arguments.leave_one_out {
-        plan.leave_one_out()?;
-    }
-    let mut comparison = plan.run(&bar)?;
+    let mut comparison = match arguments.engine.engine {
+        slurm::EngineName::Threads => {
+            arguments.engine.refuse_leftovers()?;
+            let mut plan = plan(&arguments.study, &bar)?;
+            if let Some(folder) = &arguments.keep_draws {
+                plan.keep_draws(folder)?;
+                files::make_folder(folder)?;
+            }
+            if let Some(folder) = &arguments.posterior {
+                plan.keep_posterior()?;
+                files::make_folder(folder)?;
+            }
+            if !arguments.prior_scale.is_empty() {
+                plan.scale_priors(&arguments.prior_scale)?;
+            }
+            if arguments.leave_one_out {
+                plan.leave_one_out()?;
+            }
+            plan.run(&bar)?
+        }
+        slurm::EngineName::Slurm => match slurm::compare(arguments, &bar)? {
+            Some(comparison) => comparison,
+            None => return Ok(ExitCode::SUCCESS),
+        },
+    };
     bar.clear();
     comparison.seconds = Some(start.elapsed().as_secs_f64());
-    let json =
-        serde_json::to_string_pretty(&comparison).expect("a comparison can be written") + "\n";
+    let json = document(&comparison);
     if let Some(folder) = &arguments.out {
         files::write_atomically(&folder.join("result.json"), &json)?;
     }
@@ -96,7 +122,22 @@ fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
         parameters: arguments.parameters,
         written: &written,
     };
-    print(&if arguments.json { json } else { text::of(&comparison, &tables) })?;
+    report(&comparison, &json, arguments.json, &tables)
+}
+
+/// The JSON document.
+fn document(comparison: &Comparison) -> String {
+    serde_json::to_string_pretty(comparison).expect("a comparison can be written") + "\n"
+}
+
+/// Prints a result as the document or as a table.
+fn report(
+    comparison: &Comparison,
+    json: &str,
+    as_json: bool,
+    tables: &text::Tables,
+) -> Result<ExitCode> {
+    print(&if as_json { json.to_string() } else { text::of(comparison, tables) })?;
     let reliable = comparison.is_reliable();
     Ok(if reliable { ExitCode::SUCCESS } else { ExitCode::from(UNRELIABLE) })
 }

@@ -1,6 +1,7 @@
 //! A progress bar on stderr, where that is a terminal.
 
 use consilience::engine::{Observer, Round};
+use consilience::run::Work;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// The bar of the round that is under way.
@@ -17,6 +18,18 @@ impl Bar {
         Bar(bar)
     }
 
+    /// Begins to count answers that are written here.
+    pub fn expect(&self, answers: usize) {
+        self.0.reset();
+        self.0.set_length(answers as u64);
+        self.0.set_message("work");
+    }
+
+    /// Says something above the bar, or on stderr where there is no bar.
+    pub fn note(&self, text: &str) {
+        self.0.suspend(|| eprintln!("{text}"));
+    }
+
     /// Takes it off the screen.
     pub fn clear(&self) {
         self.0.finish_and_clear();
@@ -27,6 +40,12 @@ impl Bar {
 impl Drop for Bar {
     fn drop(&mut self) {
         self.clear();
+    }
+}
+
+impl Work for Bar {
+    fn answered(&self, _: usize, _: Option<u64>) {
+        self.0.inc(1);
     }
 }
 

@@ -1,5 +1,6 @@
 //! What can go wrong, and where it did.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// A place in a file of the user's: as much of it as is known.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// The file.
     pub file: Option<PathBuf>,
@@ -81,6 +82,9 @@ pub enum Error {
         /// What, and what to do.
         message: String,
     },
+    /// Nothing is wrong, but answers are awaited that others have to give.
+    #[error("{0}")]
+    Waiting(Box<crate::run::Waiting>),
     /// A file could not be written, or could not be read although it is there.
     #[error("{}: {source}", path.display())]
     Io {

@@ -36,6 +36,7 @@
 pub mod combine;
 pub mod compare;
 pub mod data;
+mod draft;
 pub mod engine;
 mod error;
 pub mod estimate;
@@ -45,8 +46,10 @@ pub mod math;
 pub mod model;
 pub mod plan;
 pub mod question;
+pub mod run;
 pub mod sample;
 pub mod shard;
+pub mod site;
 pub mod study;
 mod target;
 mod warning;

@@ -208,7 +208,11 @@ pub struct Diagnostics {
 }
 
 impl Question {
-    /// What it is called.
+    /// What questions can be called.
+    pub const KINDS: [&'static str; 7] =
+        ["describe", "statistics", "survey", "fit", "augment", "expand", "weigh"];
+
+    /// What it is called: one of [`KINDS`](Self::KINDS).
     pub fn kind(&self) -> &'static str {
         match self {
             Question::Describe { .. } => "describe",

@@ -6,6 +6,7 @@ mod extras;
 mod faults;
 mod init;
 mod output;
+mod runs;
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};

@@ -25,7 +25,7 @@ use crate::sample::{Chain, Sample};
 use crate::shard::file_stem;
 use crate::{Level, Result, Warning};
 use probability::largest;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// With a smaller probability than this of truly being the best, the winner is called into question:
@@ -202,7 +202,7 @@ pub struct Baselines {
 }
 
 /// How the data were split.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PartitionReport {
     /// Number of shards.
     pub shards: usize,

@@ -2,6 +2,7 @@
 
 use crate::data::Column;
 use crate::data::read::{TextFormat, Wanted, read_table};
+use crate::draft::Draft;
 use crate::math::Matrix;
 use crate::sample::{Chain, Sample};
 use crate::{Error, Place, Result};
@@ -12,9 +13,9 @@ use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
 use std::collections::HashSet;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 const CHAIN: &str = "chain";
@@ -112,54 +113,6 @@ fn distinct(names: &[String]) -> Vec<String> {
         distinct.push(chosen);
     }
     distinct
-}
-
-/// A file under a temporary name, which goes away unless it is published.
-struct Draft {
-    file: File,
-    path: PathBuf,
-    published: bool,
-}
-
-impl Draft {
-    /// Next to where the file is to be, since only within a file system can a file be renamed.
-    fn new(path: &Path) -> io::Result<Draft> {
-        let name = path
-            .file_name()
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a file's name"))?;
-        let mut number = 0;
-        loop {
-            let mut draft = std::ffi::OsString::from(".");
-            draft.push(name);
-            draft.push(format!(".{number}.tmp"));
-            let draft = path.with_file_name(draft);
-            // New, so that two who write at once have a file each.
-            match OpenOptions::new().write(true).create_new(true).open(&draft) {
-                Ok(file) => return Ok(Draft { file, path: draft, published: false }),
-                // Somebody else's, or left by a run that was killed.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => {
-                    number += 1;
-                }
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    fn publish(mut self, path: &Path) -> io::Result<()> {
-        self.file.sync_all()?;
-        std::fs::rename(&self.path, path)?;
-        self.published = true;
-        Ok(())
-    }
-}
-
-impl Drop for Draft {
-    fn drop(&mut self) {
-        if !self.published {
-            // The error that brought us here is the one to report.
-            let _ = std::fs::remove_file(&self.path);
-        }
-    }
 }
 
 #[cfg(test)]

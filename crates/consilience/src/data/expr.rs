@@ -17,24 +17,43 @@ pub enum Expr {
     /// A column of the table.
     Column(String),
     /// An expression in parentheses.
-    Paren(Box<Expr>),
+    Paren(#[serde(deserialize_with = "bounded")] Box<Expr>),
     /// A sign or a negation.
-    Unary(Unary, Box<Expr>),
+    Unary(Unary, #[serde(deserialize_with = "bounded")] Box<Expr>),
     /// Two operands.
-    Binary(Binary, Box<Expr>, Box<Expr>),
+    Binary(
+        Binary,
+        #[serde(deserialize_with = "bounded")] Box<Expr>,
+        #[serde(deserialize_with = "bounded")] Box<Expr>,
+    ),
     /// A function of one argument; `poly` carries its degree apart.
-    Call(Function, Box<Expr>),
+    Call(Function, #[serde(deserialize_with = "bounded")] Box<Expr>),
     /// `poly(x, degree)`.
-    Poly(Box<Expr>, u32),
+    Poly(#[serde(deserialize_with = "bounded")] Box<Expr>, u32),
     /// `scale(x)` whose constants the shards have agreed on.
     Scaled {
         /// What is scaled.
+        #[serde(deserialize_with = "bounded")]
         expr: Box<Expr>,
         /// The mean over all shards.
         mean: f64,
         /// The standard deviation over all shards.
         sd: f64,
     },
+}
+
+/// Reads an expression inside another. Trees are walked by recursion, so one that comes from a file
+/// may not be deeper than one that comes from a formula.
+fn bounded<'de, D: serde::Deserializer<'de>>(reader: D) -> Result<Box<Expr>, D::Error> {
+    thread_local!(static DEPTH: std::cell::Cell<usize> = const { std::cell::Cell::new(0) });
+    // What a formula's own parser allows, and the `scale` that takes the place of a call.
+    if DEPTH.get() > 2 * super::formula::MAX_DEPTH {
+        return Err(serde::de::Error::custom("an expression that is nested too deeply"));
+    }
+    DEPTH.set(DEPTH.get() + 1);
+    let read = Box::<Expr>::deserialize(reader);
+    DEPTH.set(DEPTH.get() - 1);
+    read
 }
 
 /// The operators in front of one operand.

@@ -20,6 +20,7 @@ pub mod read;
 mod recipe;
 mod records;
 mod schema;
+mod shard_file;
 pub mod split;
 pub mod table;
 mod terms;
@@ -39,6 +40,7 @@ pub use recipe::{
 };
 pub(crate) use schema::agree_or_blame;
 pub use schema::{Ask, agree};
+pub(crate) use shard_file::{read_shard, write_shard};
 pub use table::{Column, Origin, Table};
 pub use terms::{MAX_TERMS, Term, Terms};
 pub use union::{Places, union};

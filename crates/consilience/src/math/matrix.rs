@@ -7,10 +7,31 @@ use serde::{Deserialize, Serialize};
 
 /// A dense matrix, stored row after row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Stored")]
 pub struct Matrix {
     rows: usize,
     cols: usize,
     data: Vec<f64>,
+}
+
+/// A matrix as it comes from a file, which may lie about its size.
+#[derive(Deserialize)]
+struct Stored {
+    rows: usize,
+    cols: usize,
+    data: Vec<f64>,
+}
+
+impl TryFrom<Stored> for Matrix {
+    type Error = &'static str;
+
+    fn try_from(stored: Stored) -> Result<Matrix, Self::Error> {
+        let Stored { rows, cols, data } = stored;
+        match rows.checked_mul(cols) {
+            Some(size) if size == data.len() => Ok(Matrix { rows, cols, data }),
+            _ => Err("a matrix with more or fewer values than its size says"),
+        }
+    }
 }
 
 /// Σ aᵢbᵢ, in eight interleaved partial sums: fast, and always in the same order.

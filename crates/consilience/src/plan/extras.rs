@@ -3,6 +3,7 @@
 use super::Plan;
 use crate::combine::{Evidence, PosteriorDraws, Setting, consensus_draws};
 use crate::data::draws::read_draws;
+use crate::engine::Engine;
 use crate::model::Model;
 use crate::shard::draws_file;
 use crate::study::{Combine, Local};
@@ -30,7 +31,9 @@ impl Plan {
         self.draws = Some(folder.to_path_buf());
         Ok(())
     }
+}
 
+impl<E: Engine> Plan<E> {
     /// Has the run report what each shard pulls: the evidences without it. An error where there is
     /// nothing to leave out, or nothing to learn it from.
     pub fn leave_one_out(&mut self) -> Result<()> {

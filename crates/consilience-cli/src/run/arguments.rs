@@ -1,0 +1,123 @@
+//! What is typed for runs whose questions and answers are files.
+
+use crate::arguments::{StudyArguments, count, threads};
+use clap::Args;
+use std::path::PathBuf;
+
+pub const SPLIT_EXAMPLES: &str = "\
+Example, all on one machine:
+  consilience split examples/flights.toml --run flights.run
+  consilience work flights.run --wait &
+  consilience combine flights.run --wait
+
+DIR can be on a file system that many machines see: start `work DIR --shard K` on any of them.
+docs/cluster.md goes from a laptop to a cluster.";
+
+pub const COMBINE_HELP: &str = "\
+Whatever is answered stays answered: it can be run at any time, killed at any time, and run again.
+Without --wait it returns at once: with code 4 if answers are missing.";
+
+/// What to split, and where to.
+#[derive(Debug, Args)]
+pub struct SplitArguments {
+    #[command(flatten)]
+    pub study: StudyArguments,
+    /// The run directory to make
+    #[arg(long, value_name = "DIR")]
+    pub run: PathBuf,
+}
+
+/// Which shards to work on.
+#[derive(Debug, Args)]
+pub struct WorkArguments {
+    /// The run directory
+    pub run: PathBuf,
+    /// Shards to work on, such as 7 or 0-9,15 [default: all]; may be given several times
+    #[arg(long, value_name = "LIST", value_parser = ranges)]
+    pub shard: Vec<Ranges>,
+    /// Also compute again what could not be answered before
+    #[arg(long)]
+    pub retry: bool,
+    /// Stay and answer new questions until the result is there
+    #[arg(long)]
+    pub wait: bool,
+    /// Threads to work on [default: all cores]; the result does not depend on it
+    #[arg(long, value_name = "N", value_parser = threads, allow_negative_numbers = true)]
+    threads: Option<u64>,
+    /// No progress bar
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+impl WorkArguments {
+    /// How many threads.
+    pub fn threads(&self) -> usize {
+        let all = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.threads.map_or_else(all, count)
+    }
+}
+
+/// What to combine.
+#[derive(Debug, Args)]
+pub struct CombineArguments {
+    /// The run directory
+    pub run: PathBuf,
+    /// Answer files of sites to take in first, or folders with such files
+    #[arg(value_name = "ANSWER")]
+    pub answers: Vec<PathBuf>,
+    /// Go on without this site; may be given several times
+    #[arg(long, value_name = "SITE")]
+    pub without: Vec<String>,
+    /// Wait for missing answers, with a progress bar, and go on until the result is there
+    #[arg(long)]
+    pub wait: bool,
+    /// Print one JSON document instead of the table
+    #[arg(long)]
+    pub json: bool,
+    /// No progress bar
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// Which run to look at.
+#[derive(Debug, Args)]
+pub struct StatusArguments {
+    /// The run directory
+    pub run: PathBuf,
+    /// Print one JSON document instead of the table
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Numbers such as `0-9,15`: first and last of each range.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ranges(pub Vec<(usize, usize)>);
+
+fn ranges(text: &str) -> Result<Ranges, String> {
+    let wrong = || "numbers of shards are needed, such as 7 or 0-9,15".to_string();
+    let number = |text: &str| text.trim().parse::<usize>().map_err(|_| wrong());
+    let mut ranges = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let range = (number(first)?, number(last)?);
+        if range.0 > range.1 {
+            return Err(wrong());
+        }
+        ranges.push(range);
+    }
+    Ok(Ranges(ranges))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_shards() {
+        assert_eq!(ranges("7").unwrap().0, [(7, 7)]);
+        assert_eq!(ranges("0-9, 15").unwrap().0, [(0, 9), (15, 15)]);
+        for wrong in ["", "a", "3-", "-3", "9-3", "1,,2", "99999999999999999999"] {
+            assert!(ranges(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Runs whose questions and answers are files.
+
+pub mod arguments;
+
+use crate::progress::Bar;
+use crate::shell::word;
+use crate::text::{Tables, counted, grouped, table};
+use crate::{document, files, print, report};
+use arguments::{CombineArguments, SplitArguments, StatusArguments, WorkArguments};
+use consilience::run::{Courier, Kept, OpenRound, Run, Status, Stop, WorkReport};
+use consilience::study::Study;
+use consilience::{Error, Result};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// How long to sleep between two looks at a run directory.
+const PAUSE: Duration = Duration::from_millis(200);
+
+pub fn split(arguments: &SplitArguments) -> Result<ExitCode> {
+    let study = Study::read_with(&arguments.study.study, &arguments.study.overrides())?;
+    let run = Run::split(study, &arguments.run)?;
+    let manifest = run.manifest();
+    let folder = word(run.folder());
+    print(&format!(
+        "{folder} holds {} in {} (study {}, partition {}).\n\nNow, as often as needed:\n  consilience combine {folder}    asks the next round, or prints the result\n  consilience work {folder}       answers what is asked; on other machines with --shard K\n",
+        counted(manifest.partition.rows, "row"),
+        counted(manifest.shards.len(), "shard"),
+        &manifest.study_hash[..16],
+        manifest.partition_hash,
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The shards that were named, which must be there.
+fn chosen(arguments: &WorkArguments, run: &Run) -> Result<Vec<usize>> {
+    let all = run.manifest().shards.len();
+    if arguments.shard.is_empty() {
+        return Ok((0..all).collect());
+    }
+    let mut chosen = BTreeSet::new();
+    for &(first, last) in arguments.shard.iter().flat_map(|ranges| &ranges.0) {
+        if last >= all {
+            let message = format!("there is no shard {last}; the run has 0 to {}", all - 1);
+            return Err(Error::input(message).in_file(run.folder()));
+        }
+        chosen.extend(first..=last);
+    }
+    Ok(chosen.into_iter().collect())
+}
+
+pub fn work(arguments: &WorkArguments) -> Result<ExitCode> {
+    let run = Run::open(&arguments.run)?;
+    if run.manifest().has_sites() {
+        let message = "this run's rows are at sites, which answer with `consilience answer`";
+        return Err(Error::input(message).in_file(run.folder()));
+    }
+    let shards = chosen(arguments, &run)?;
+    let mut total = WorkReport::default();
+    let mut retry = arguments.retry;
+    let mut failed = Vec::new();
+    let shards_kept = Kept::default();
+    let kept = arguments.wait.then_some(&shards_kept);
+    let bar = Bar::new(!arguments.quiet);
+    loop {
+        bar.expect(shards.len() * run.rounds()?);
+        let report = run.work_all(&shards, arguments.threads(), retry, &bar, kept)?;
+        retry = false;
+        total.answered += report.answered;
+        total.known = report.known;
+        failed.extend(report.failed);
+        for replaced in &report.replaced {
+            bar.note(&format!("refused, and computed again: {replaced}"));
+        }
+        let done = run.result_path().exists();
+        if !arguments.wait || done {
+            total.busy = report.busy;
+            break;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    bar.clear();
+    for failure in &failed {
+        eprintln!("failed: {failure}");
+    }
+    if !total.busy.is_empty() {
+        eprintln!("left to another worker: {}", counted(total.busy.len(), "shard"));
+    }
+    print(&format!(
+        "{} written, {} there before.\n",
+        counted(total.answered, "answer"),
+        grouped(total.known as f64)
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Waits for workers.
+struct Patient {
+    /// What has been said about refused files.
+    said: Mutex<BTreeSet<String>>,
+}
+
+impl Courier for Patient {
+    fn fetch(&self, open: &OpenRound) -> Result<()> {
+        let mut said = self.said.lock().expect("nobody panics with it");
+        for refused in &open.refused {
+            let text = refused.to_string();
+            if said.insert(text.clone()) {
+                eprintln!("refused: {text}");
+            }
+        }
+        std::thread::sleep(PAUSE);
+        Ok(())
+    }
+}
+
+pub fn combine(arguments: &CombineArguments) -> Result<ExitCode> {
+    let mut run = Run::open(&arguments.run)?;
+    let refused = crate::sites::take_in(&mut run, &arguments.without, &arguments.answers)?;
+    let bar = Bar::new(!arguments.quiet && arguments.wait);
+    let patient = Patient { said: Mutex::default() };
+    let courier: &dyn Courier = if arguments.wait { &patient } else { &Stop };
+    let comparison = match run.coordinate(courier, &bar) {
+        Err(Error::Waiting(waiting)) => {
+            let folder = word(run.folder());
+            if waiting.sites {
+                eprintln!(
+                    "{waiting}\nSend {} to the sites that have not answered it. Each answers with\n  consilience answer QUESTION --data ITS-DATA --site ITS-NAME\nand what comes back goes into\n  consilience combine {folder} ANSWER…",
+                    word(&waiting.question)
+                );
+            } else {
+                eprintln!(
+                    "{waiting}\nNext: consilience work {folder}, then again consilience combine {folder}"
+                );
+            }
+            return Ok(ExitCode::from(if refused { crate::WRONG_INPUT } else { crate::WAITING }));
+        }
+        other => other?,
+    };
+    bar.clear();
+    let json = document(&comparison);
+    files::write_atomically(&run.result_path(), &json)?;
+    let tables = Tables { bayes_factors: false, parameters: false, written: &[] };
+    report(&comparison, &json, arguments.json, &tables)
+}
+
+pub fn status(arguments: &StatusArguments) -> Result<ExitCode> {
+    let run = Run::open(&arguments.run)?;
+    let status = run.status()?;
+    if arguments.json {
+        print(&(serde_json::to_string_pretty(&status).expect("it can be written") + "\n"))?;
+    } else {
+        print(&status_text(&status, run.folder()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn status_text(status: &Status, folder: &Path) -> String {
+    let mut out = format!(
+        "study {}, partition {}, {}\n\n",
+        &status.study[..16],
+        status.partition,
+        counted(status.shards, "shard")
+    );
+    let head = ["round", "asks", "answered", "missing", "failed"];
+    let mut rows = vec![head.map(String::from)];
+    for round in &status.rounds {
+        let asks: BTreeSet<&str> = round.asks.iter().map(String::as_str).collect();
+        rows.push([
+            round.number.to_string(),
+            asks.into_iter().collect::<Vec<_>>().join(", "),
+            format!("{} of {}", round.answered, status.shards),
+            shortened(&round.missing),
+            round.failed.len().to_string(),
+        ]);
+    }
+    out += &table(&rows);
+    for round in &status.rounds {
+        for (name, message) in round.failed.iter().take(20) {
+            let _ = writeln!(out, "\nround {}, {name} failed: {message}", round.number);
+        }
+        for refused in round.refused.iter().take(20) {
+            let _ = writeln!(out, "\nrefused: {refused}");
+        }
+    }
+    let folder = word(folder);
+    let _ = match status.rounds.last() {
+        _ if status.finished => writeln!(out, "\nFinished: {folder}/result.json"),
+        Some(round) if !round.missing.is_empty() => {
+            writeln!(out, "\nNext: consilience work {folder}")
+        }
+        _ => writeln!(out, "\nNext: consilience combine {folder}"),
+    };
+    out
+}
+
+/// How many, and the first few of them.
+fn shortened(names: &[String]) -> String {
+    let few: Vec<&str> = names.iter().take(4).map(String::as_str).collect();
+    match names.len() {
+        0 => "0".into(),
+        n if n > few.len() => format!("{n} ({}, …)", few.join(", ")),
+        n => format!("{n} ({})", few.join(", ")),
+    }
+}

@@ -1,0 +1,250 @@
+//! Runs between sites that only exchange files.
+
+pub mod arguments;
+
+use crate::files::{write_atomically, write_new_secret};
+use crate::print;
+use crate::shell::word;
+use crate::text::{counted, grouped, list};
+use arguments::{AnswerArguments, AskArguments, KeygenArguments, ShowArguments};
+use consilience::engine::Silent;
+use consilience::run::{Received, Run, SiteEntry, Stop};
+use consilience::site::{Key, LogEntry, Policy};
+use consilience::study::Study;
+use consilience::{Error, Place, Result};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+fn io(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
+    |source| Error::Io { path: path.to_path_buf(), source }
+}
+
+pub fn ask(arguments: &AskArguments) -> Result<ExitCode> {
+    let study = Study::read_with(&arguments.study.study, &arguments.study.overrides())?;
+    let run = Run::for_sites(study, &sites(arguments)?, &arguments.run)?;
+    match run.coordinate(&Stop, &Silent) {
+        Err(Error::Waiting(waiting)) => {
+            let folder = word(run.folder());
+            print(&format!(
+                "Round {} is asked of {}. Send each of them\n  {}\nA site answers with\n  consilience answer QUESTION --data ITS-DATA --site ITS-NAME\nand what comes back goes into\n  consilience combine {folder} ANSWER…\n",
+                waiting.round,
+                counted(waiting.shards, "site"),
+                word(&waiting.question),
+            ))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(error) => Err(error),
+        Ok(_) => {
+            print(&format!(
+                "All is answered: consilience combine {} prints the result.\n",
+                word(run.folder())
+            ))?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn sites(arguments: &AskArguments) -> Result<Vec<SiteEntry>> {
+    let text = match arguments.sites.strip_prefix('@') {
+        Some(file) => std::fs::read_to_string(file).map_err(io(Path::new(file)))?,
+        None => arguments.sites.replace(',', "\n"),
+    };
+    let names = text.lines().map(str::trim).filter(|name| !name.is_empty());
+    let keys: Option<BTreeMap<String, String>> = match &arguments.keys {
+        None => None,
+        Some(path) => {
+            let text = std::fs::read_to_string(path).map_err(io(path))?;
+            let keys = toml::from_str(&text).map_err(|e| {
+                let message = format!("a line NAME = \"PUBLIC KEY\" per site is needed: {e}");
+                Error::input_at(Place::file(path), message)
+            })?;
+            Some(keys)
+        }
+    };
+    let entry = |name: &str| {
+        let key = match &keys {
+            None => None,
+            Some(keys) => Some(keys.get(name).cloned().ok_or_else(|| {
+                let message = format!("there is no key of the site `{name}`");
+                Error::input(message).in_file(arguments.keys.as_deref().unwrap_or(Path::new("")))
+            })?),
+        };
+        Ok(SiteEntry { name: name.to_string(), key })
+    };
+    names.map(entry).collect()
+}
+
+pub fn answer(arguments: &AnswerArguments) -> Result<ExitCode> {
+    let policy = match &arguments.policy {
+        Some(path) => Policy::read(path)?,
+        None => Policy::default(),
+    };
+    let key = arguments.key.as_deref().map(Key::read).transpose()?;
+    let log = match &policy.log {
+        Some(path) => read_log(path)?,
+        None if policy.max_rounds.is_some() => {
+            let message = "max_rounds needs a log, which counts the rounds: add log = \"FILE\"";
+            return Err(
+                Error::input(message).in_file(arguments.policy.as_deref().unwrap_or(Path::new("")))
+            );
+        }
+        None => Vec::new(),
+    };
+    let (question, site) = (&arguments.question, &arguments.site);
+    let mut answer =
+        consilience::site::answer(question, &arguments.data, site, &policy, &log, key.as_ref())?;
+    let stem = question.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let target =
+        arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("{site}-{stem}.answer")));
+    // Written down before it is there to be sent: what has left is never missing from the log.
+    if let Some(path) = &policy.log {
+        answer.entry.time = utc(SystemTime::now());
+        append_log(path, &answer.entry)?;
+    }
+    write_atomically(&target, &answer.bytes)?;
+    let header = &answer.header;
+    let mut out = format!(
+        "{} is written: {} answered round {} ({} bytes{}).\n",
+        target.display(),
+        counted(header.rows as usize, "row"),
+        header.round,
+        grouped(answer.bytes.len() as f64),
+        if key.is_some() { ", signed" } else { "" }
+    );
+    if !header.merged.is_empty() {
+        out += &format!("Rare levels were merged in {}.\n", header.merged.join(", "));
+    }
+    out += &list(&answer.warnings.iter().map(|w| (None, w)).collect::<Vec<_>>());
+    out += &format!("\nWhat leaves with it: consilience show {}\n", word(&target));
+    print(&out)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read_log(path: &Path) -> Result<Vec<LogEntry>> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(io(path)(error)),
+    };
+    let entry = |(i, line): (usize, &str)| {
+        serde_json::from_str(line).map_err(|e| {
+            let place = Place::file(path).line(i as u64 + 1);
+            Error::input_at(place, format!("this is no line of the log ({e}); mend or move it"))
+        })
+    };
+    text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).map(entry).collect()
+}
+
+fn append_log(path: &Path, entry: &LogEntry) -> Result<()> {
+    let line = serde_json::to_string(entry).expect("an entry can be written") + "\n";
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
+    let mut file = file.map_err(io(path))?;
+    file.write_all(line.as_bytes()).and_then(|()| file.sync_all()).map_err(io(path))
+}
+
+/// A moment as `2026-11-15T22:41:07Z`.
+fn utc(now: SystemTime) -> String {
+    let seconds = now.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Years begin in March, so that a leap day is the last of its year.
+    let z = days + 719_468;
+    let (era, day) = (z / 146_097, z % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let date = day - (153 * month + 2) / 5 + 1;
+    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let year = year + era * 400 + next;
+    let (h, m, s) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{date:02}T{h:02}:{m:02}:{s:02}Z")
+}
+
+pub fn show(arguments: &ShowArguments) -> Result<ExitCode> {
+    print(&consilience::site::explain(&arguments.file)?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn keygen(arguments: &KeygenArguments) -> Result<ExitCode> {
+    let mut random = [0; 32];
+    getrandom::fill(&mut random)
+        .map_err(|e| io(Path::new("the system's random numbers"))(std::io::Error::other(e)))?;
+    let key = Key::new(random);
+    let ending = |ending: &str| {
+        let mut name = arguments.name.clone().into_os_string();
+        name.push(ending);
+        PathBuf::from(name)
+    };
+    let (secret, public) = (ending(".key"), ending(".pub"));
+    write_new_secret(&secret, &(key.secret() + "\n"))?;
+    write_atomically(&public, key.public() + "\n")?;
+    print(&format!(
+        "{}  the secret key; it stays at the site\n{}  the public key, for the one who asks: {}\n",
+        secret.display(),
+        public.display(),
+        key.public()
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Leaves sites out and takes answer files into a run, saying what became of each. Returns whether one
+/// was refused.
+pub fn take_in(run: &mut Run, without: &[String], answers: &[PathBuf]) -> Result<bool> {
+    if !without.is_empty() {
+        run.leave_out(without)?;
+        // Its questions are asked anew, before answers to them can be taken in.
+        match run.coordinate(&Stop, &Silent) {
+            Err(Error::Waiting(_)) | Ok(_) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if answers.is_empty() {
+        return Ok(false);
+    }
+    let mut paths = Vec::new();
+    for path in answers {
+        if path.is_dir() {
+            let entries = std::fs::read_dir(path).map_err(io(path))?;
+            let files = entries.map(|entry| entry.map(|e| e.path()));
+            let mut files = files.collect::<std::io::Result<Vec<_>>>().map_err(io(path))?;
+            files.retain(|file| file.extension().is_some_and(|e| e == "answer"));
+            files.sort();
+            paths.extend(files);
+        } else {
+            paths.push(path.clone());
+        }
+    }
+    let (mut new, mut known, mut old, mut refused) = (0, 0, 0, false);
+    for (_, received) in run.receive(&paths)? {
+        match received {
+            Received::New(_) => new += 1,
+            Received::Known(_) => known += 1,
+            Received::Old(_) => old += 1,
+            Received::Refused(error) => {
+                refused = true;
+                eprintln!("refused: {error}");
+            }
+        }
+    }
+    let old = if old > 0 { format!(", {old} not needed any more") } else { String::new() };
+    eprintln!("{} taken in, {known} known before{old}", counted(new, "answer"));
+    Ok(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn moments_have_dates() {
+        let at = |seconds| utc(UNIX_EPOCH + Duration::from_secs(seconds));
+        assert_eq!(at(0), "1970-01-01T00:00:00Z");
+        assert_eq!(at(951_782_399), "2000-02-28T23:59:59Z");
+        assert_eq!(at(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(at(1_709_251_199), "2024-02-29T23:59:59Z");
+        assert_eq!(at(4_102_444_800), "2100-01-01T00:00:00Z");
+    }
+}

@@ -1,0 +1,135 @@
+//! A shard's rows as a Parquet file that remembers where each row came from.
+
+use super::read::{TextFormat, Wanted, read_table};
+use super::table::{Column, Origin, Table};
+use crate::draft::Draft;
+use crate::{Error, Place, Result};
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt32Array};
+use arrow_schema::{DataType, Field, Schema};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The columns that say where a row came from, after the data's own: the file's number and the line
+/// or row in it.
+const ORIGIN: [&str; 2] = ["origin_file", "origin_row"];
+
+/// Writes a table without missing values. The file is there whole or not at all.
+pub(crate) fn write_shard(path: &Path, table: &Table) -> Result<()> {
+    let failed = |source| Error::Io { path: path.to_path_buf(), source };
+    let mut draft = Draft::new(path).map_err(failed)?;
+    write(&mut draft.file, table).map_err(failed)?;
+    draft.publish(path).map_err(failed)
+}
+
+fn write(file: &mut File, table: &Table) -> io::Result<()> {
+    let mut fields = Vec::new();
+    let mut arrays: Vec<ArrayRef> = Vec::new();
+    for name in table.names() {
+        let column = table.column(name).map_err(io::Error::other)?;
+        let (kind, array): (DataType, ArrayRef) = match column {
+            Column::Number(values) => {
+                (DataType::Float64, Arc::new(Float64Array::from(values.clone())))
+            }
+            Column::Text { codes, levels } => {
+                let values = codes.iter().map(|&code| &levels[code as usize]);
+                (DataType::Utf8, Arc::new(StringArray::from_iter_values(values)))
+            }
+            Column::Logical(codes) => {
+                let values: Vec<bool> = codes.iter().map(|&code| code == 1).collect();
+                (DataType::Boolean, Arc::new(BooleanArray::from(values)))
+            }
+        };
+        fields.push(Field::new(name, kind, false));
+        arrays.push(array);
+    }
+    let rows = &table.origin().rows;
+    let numbers = [rows.iter().map(|r| r.0).collect(), rows.iter().map(|r| r.1).collect()];
+    for (name, numbers) in origin_names(table.names()).into_iter().zip(numbers) {
+        fields.push(Field::new(name, DataType::UInt32, false));
+        let numbers: Vec<u32> = numbers;
+        arrays.push(Arc::new(UInt32Array::from(numbers)));
+    }
+    let schema = Arc::new(Schema::new(fields));
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .build();
+    let mut writer = ArrowWriter::try_new(file, schema.clone(), Some(properties))?;
+    let batch = RecordBatch::try_new(schema, arrays).map_err(io::Error::other)?;
+    writer.write(&batch)?;
+    writer.close()?;
+    Ok(())
+}
+
+/// The origin's names, made longer until the data have no such columns.
+fn origin_names(names: &[String]) -> [String; 2] {
+    ORIGIN.map(|name| {
+        let mut name = name.to_string();
+        while names.contains(&name) {
+            name.push('_');
+        }
+        name
+    })
+}
+
+/// Reads what [`write_shard`] wrote, rows that came from these files: the files, and whether their
+/// rows are counted in lines.
+pub(crate) fn read_shard(path: &Path, files: &Arc<Vec<(PathBuf, bool)>>) -> Result<Table> {
+    let broken = |what: &str| {
+        Error::input_at(
+            Place::file(path),
+            format!("this is no shard of a run: {what}; make the run again with `split`"),
+        )
+    };
+    let format = TextFormat::default();
+    let table = read_table(&[path.to_path_buf()], &format, &Wanted::All)?.table;
+    let Some(own) = table.names().len().checked_sub(2) else {
+        return Err(broken("it has no columns"));
+    };
+    let number = |name: &String| match table.column(name)? {
+        Column::Number(values) => Ok(values.iter().map(|&v| v as u32).collect::<Vec<u32>>()),
+        _ => Err(broken("its last two columns do not say where rows came from")),
+    };
+    let (file, row) = (number(&table.names()[own])?, number(&table.names()[own + 1])?);
+    if file.iter().any(|&k| k as usize >= files.len()) {
+        return Err(broken("its rows come from a file that the run does not know"));
+    }
+    let origin = Origin { files: files.clone(), rows: file.into_iter().zip(row).collect() };
+    let columns = table.names()[..own].iter().map(|n| Ok((n.clone(), table.column(n)?.clone())));
+    Ok(Table::new(columns.collect::<Result<_>>()?, origin))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_comes_back_whole() {
+        let text = Column::Text {
+            codes: vec![0, 1, 0],
+            levels: Arc::new(vec!["12".into(), "größe, \"x\"".into()]),
+        };
+        let files = Arc::new(vec![(PathBuf::from("a.csv"), true), ("b.parquet".into(), false)]);
+        let origin = Origin { files: files.clone(), rows: vec![(0, 2), (1, 1), (0, 7)] };
+        let columns = vec![
+            ("origin_file".to_string(), Column::Number(vec![-0.0, 1e-300, f64::MAX])),
+            ("t".to_string(), text),
+            ("l".to_string(), Column::Logical(vec![1, 0, 1])),
+        ];
+        let table = Table::new(columns, origin);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("0.parquet");
+        write_shard(&path, &table).unwrap();
+        let read = read_shard(&path, &files).unwrap();
+        assert_eq!(read, table);
+        let Column::Number(bits) = read.column("origin_file").unwrap() else { panic!() };
+        assert!(bits[0].is_sign_negative());
+        let none = Arc::new(Vec::new());
+        let error = read_shard(&path, &none).unwrap_err().to_string();
+        assert!(error.contains("0.parquet") && error.contains("does not know"), "{error}");
+    }
+}

@@ -1,0 +1,129 @@
+//! From a study to something that can run: data read and split, schema agreed, models settled.
+
+mod extras;
+mod gather;
+mod outline;
+mod settle;
+
+pub use gather::Gathered;
+pub(crate) use gather::{Complete, read_complete};
+pub use outline::Outline;
+
+use crate::combine::{Setting, baselines, combine};
+use crate::compare::{Baselines, Comparison, PartitionReport, VERSION, sweep};
+use crate::data::Formula;
+use crate::engine::{Engine, Observer, Session, Threads, Traffic};
+use crate::shard::Shard;
+use crate::study::Study;
+use crate::{Result, Warning};
+use std::path::PathBuf;
+
+/// A study whose shards have agreed on its models: ready to run.
+#[derive(Debug)]
+pub struct Plan<E = Threads> {
+    /// The study.
+    pub study: Study,
+    /// The data files.
+    pub files: Vec<PathBuf>,
+    /// How the rows are split.
+    pub partition: PartitionReport,
+    /// One per model, in the study's order.
+    pub settings: Vec<Setting>,
+    /// The models' formulas as they were read.
+    pub formulas: Vec<String>,
+    /// What the user should know before anything has run.
+    pub warnings: Vec<Warning>,
+    engine: E,
+    traffic: Traffic,
+    /// Where the draws of the shards' chains are kept, if they are.
+    draws: Option<PathBuf>,
+    /// What the scales of coefficient priors are multiplied with, beside 1, if they are.
+    prior_scales: Option<Vec<f64>>,
+}
+
+impl Plan {
+    /// Reads, checks and splits a study's data and settles its models, on this many threads.
+    pub fn new(study: Study, threads: usize, observer: &dyn Observer) -> Result<Plan> {
+        let mut gathered = Gathered::new(study)?;
+        let tables = std::mem::take(&mut gathered.shards);
+        let shards = tables.into_iter().enumerate().map(|(index, table)| Shard::new(index, table));
+        let engine = Threads::new(shards.collect(), threads)?;
+        Plan::on(gathered, engine, observer)
+    }
+}
+
+impl<E: Engine> Plan<E> {
+    /// Settles a study's models with the shards of an engine. Only they are asked: the rows that
+    /// were gathered, if any are left in it, are not looked at.
+    pub fn on(gathered: Gathered, engine: E, observer: &dyn Observer) -> Result<Plan<E>> {
+        let Gathered { outline, files, partition, warnings, .. } = gathered;
+        let Outline { study, formulas, terms } = outline;
+        let (settings, traffic) = {
+            let session = Session::new(&engine, observer);
+            let models = settle::settle(&study, &terms, &session)?;
+            let settings = settle::survey(&study, models, &session)?;
+            (settings, session.traffic())
+        };
+        let formulas = formulas.iter().map(Formula::to_string).collect();
+        Ok(Plan {
+            study,
+            files,
+            partition,
+            settings,
+            formulas,
+            warnings,
+            engine,
+            traffic,
+            draws: None,
+            prior_scales: None,
+        })
+    }
+
+    /// Where the shards are.
+    pub fn engine(&self) -> &E {
+        &self.engine
+    }
+
+    /// Computes every model's evidence and compares them.
+    pub fn run(&self, observer: &dyn Observer) -> Result<Comparison> {
+        self.run_on(&self.engine, observer)
+    }
+
+    /// Chooses by votes and upsampled evidences, and by every combination that suits the models.
+    pub fn baselines(&self, observer: &dyn Observer) -> Result<Baselines> {
+        let (methods, traffic) = baselines(&self.engine, observer, self.traffic, &self.settings)?;
+        let models = self.settings.iter().map(|s| s.model.name.clone()).collect();
+        Ok(Baselines {
+            version: VERSION,
+            models,
+            methods,
+            partition: self.partition.clone(),
+            traffic,
+            seconds: None,
+        })
+    }
+
+    /// The same on another engine that has the same shards. The result has the same bits.
+    pub fn run_on(&self, engine: &dyn Engine, observer: &dyn Observer) -> Result<Comparison> {
+        let session = Session::resume(engine, observer, self.traffic);
+        // All priors at once: they share rounds, and the shards' likelihoods.
+        let settings = [self.settings.clone(), self.scaled_settings()].concat();
+        let mut evidences = combine(&session, &settings)?;
+        let scaled = evidences.split_off(self.settings.len());
+        self.add_consensus_draws(&mut evidences)?;
+        let probabilities: Vec<f64> = self.study.models.iter().map(|m| m.probability).collect();
+        let mut comparison = Comparison::new(
+            &self.settings,
+            &self.formulas,
+            &probabilities,
+            evidences,
+            self.partition.clone(),
+            self.warnings.clone(),
+            session.traffic(),
+        );
+        if self.prior_scales.is_some() {
+            comparison.prior_sensitivity = Some(sweep(&comparison, self.by_scale(scaled)));
+        }
+        Ok(comparison)
+    }
+}

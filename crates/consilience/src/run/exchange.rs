@@ -1,0 +1,285 @@
+//! Question and answer files of runs: written, found, and held against each other.
+
+use super::directory::{Run, make_folder};
+use super::message::{
+    self, AnswerHeader, Kind, LARGEST_QUESTION, QuestionHeader, Reply, hex, sha256,
+};
+use crate::question::{Answer, Question};
+use crate::{Error, Place, Result};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// A round's questions as they stand in a file.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Posed {
+    /// For sites, which have no manifest: the study as JSON and the sites' names.
+    pub context: Option<Context>,
+    pub questions: Vec<Question>,
+}
+
+/// What a site must know beside the questions.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Context {
+    pub study: String,
+    pub sites: Vec<String>,
+}
+
+/// A question file that was read.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub header: QuestionHeader,
+    pub posed: Posed,
+    pub path: PathBuf,
+}
+
+/// A question file, as a site sees it.
+#[derive(Debug)]
+pub struct QuestionFile {
+    /// What it says of itself.
+    pub header: QuestionHeader,
+    posed: Posed,
+}
+
+impl QuestionFile {
+    /// Reads a question file and checks that it is sound in itself.
+    pub fn read(path: &Path) -> Result<QuestionFile> {
+        let Asked { header, posed, .. } = read_question(path)?;
+        Ok(QuestionFile { header, posed })
+    }
+
+    /// Takes a question file's bytes apart, or says what is wrong with them.
+    pub fn parse(bytes: &[u8]) -> std::result::Result<QuestionFile, String> {
+        let Asked { header, posed, .. } = parse_question(bytes)?;
+        Ok(QuestionFile { header, posed })
+    }
+
+    /// The questions.
+    pub fn questions(&self) -> &[Question] {
+        &self.posed.questions
+    }
+
+    /// The study as JSON and the sites' names, if it is for sites.
+    pub fn context(&self) -> Option<(&str, &[String])> {
+        self.posed.context.as_ref().map(|c| (c.study.as_str(), c.sites.as_slice()))
+    }
+}
+
+/// An answer file by itself, as `show` sees it: sound, but held against no question.
+#[derive(Debug)]
+pub struct AnswerFile {
+    /// What it says of itself.
+    pub header: AnswerHeader,
+    /// The public key it is signed with.
+    pub signer: Option<String>,
+    replies: Vec<Reply>,
+}
+
+impl AnswerFile {
+    /// Reads an answer file.
+    pub fn read(path: &Path) -> Result<AnswerFile> {
+        let bytes = message::load(path, LARGEST_QUESTION)?;
+        parse_answer(&bytes).map_err(|message| Error::input_at(Place::file(path), message))
+    }
+
+    /// Takes an answer file's bytes apart, or says what is wrong with them.
+    pub fn parse(bytes: &[u8]) -> std::result::Result<AnswerFile, String> {
+        parse_answer(bytes)
+    }
+
+    /// Whether these can be answers to the questions, or what is wrong with them.
+    pub fn fits(&self, question: &QuestionFile) -> std::result::Result<(), String> {
+        message::check(&self.replies, &question.posed.questions)
+    }
+
+    /// Per question the answer, or the error that came in its place.
+    pub fn answers(&self) -> impl Iterator<Item = std::result::Result<&Answer, String>> {
+        self.replies.iter().map(|reply| match reply {
+            Reply::Answer(answer) => Ok(answer),
+            Reply::Failure(failure) => Err(failure.clone().error(self.header.shard).to_string()),
+        })
+    }
+}
+
+/// Takes an answer file's bytes apart.
+pub(super) fn parse_answer(bytes: &[u8]) -> std::result::Result<AnswerFile, String> {
+    let parsed = message::parse::<AnswerHeader>(bytes, Kind::Answer)?;
+    let replies: Vec<Reply> = message::decode(parsed.body)?;
+    if replies.len() != parsed.header.asks.len() {
+        return Err("it has not as many answers as its header names".into());
+    }
+    Ok(AnswerFile { header: parsed.header, signer: parsed.signer, replies })
+}
+
+/// Whether a file says that it is a question.
+pub(crate) fn is_question(path: &Path) -> bool {
+    use std::io::Read;
+    let mut first = [0; 20];
+    std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok()
+        && first == *b"consilience question"
+}
+
+/// What is known of a shard's answer.
+pub(super) enum Found {
+    Missing,
+    Refused(Error),
+    Whole(AnswerHeader, Vec<Reply>),
+}
+
+/// Writes a round's questions, unless they are there.
+pub(super) fn pose(run: &Run, round: u64, questions: &[Question]) -> Result<Asked> {
+    let manifest = run.manifest();
+    let body = postcard::to_stdvec(questions).expect("a question can always be written");
+    let (study, partition) = (manifest.study_hash.clone(), manifest.partition_hash.clone());
+    let schema = manifest.schema_hash.clone();
+    let parts = [study.as_bytes(), partition.as_bytes(), schema.as_bytes(), &body];
+    let question = hex(&sha256(&parts))[..32].to_string();
+    let path = run.folder().join("questions").join(format!("{round:04}-{question}.question"));
+    let header = QuestionHeader {
+        study,
+        partition,
+        schema,
+        question: question.clone(),
+        round,
+        asks: questions.iter().map(|q| q.kind().to_string()).collect(),
+        program: env!("CARGO_PKG_VERSION").into(),
+    };
+    let context = manifest.has_sites().then(|| Context {
+        study: serde_json::to_string(&super::manifest::portable(&manifest.study))
+            .expect("a study can always be written"),
+        sites: manifest.shards.iter().map(|s| s.name.clone()).collect(),
+    });
+    let posed = Posed { context, questions: questions.to_vec() };
+    let bytes = postcard::to_stdvec(&posed).expect("a question can always be written");
+    if bytes.len() as u64 > LARGEST_QUESTION {
+        let message = format!(
+            "the question of round {round} has {} bytes, more than a file may have; use fewer draws",
+            bytes.len()
+        );
+        return Err(Error::input(message));
+    }
+    let file = message::encode(Kind::Question, &header, &bytes, None);
+    // A whole file of this name holds these questions; one that was damaged is written again.
+    if std::fs::metadata(&path).map_or(true, |m| m.len() != file.len() as u64)
+        || std::fs::read(&path).map_or(true, |there| there != file)
+    {
+        crate::draft::write(&path, &file)?;
+    }
+    make_folder(&run.folder().join("answers").join(&question))?;
+    Ok(Asked { header, posed, path })
+}
+
+/// Reads a question file and checks that it is sound in itself.
+pub(super) fn read_question(path: &Path) -> Result<Asked> {
+    let bytes = message::load(path, LARGEST_QUESTION)?;
+    let asked = parse_question(&bytes).map_err(|m| Error::input_at(Place::file(path), m))?;
+    Ok(Asked { path: path.to_path_buf(), ..asked })
+}
+
+/// Takes a question file's bytes apart.
+pub(super) fn parse_question(bytes: &[u8]) -> std::result::Result<Asked, String> {
+    let parsed = message::parse::<QuestionHeader>(bytes, Kind::Question)?;
+    let (header, posed) = (parsed.header, message::decode::<Posed>(parsed.body)?);
+    let kinds = posed.questions.iter().map(|q| q.kind());
+    if posed.questions.is_empty() || !kinds.eq(header.asks.iter().map(String::as_str)) {
+        return Err("its questions are not those that its header names".into());
+    }
+    posed.questions.iter().try_for_each(super::trust::question)?;
+    let body = postcard::to_stdvec(&posed.questions).expect("a question can always be written");
+    let parts =
+        [header.study.as_bytes(), header.partition.as_bytes(), header.schema.as_bytes(), &body];
+    if hex(&sha256(&parts))[..32] != header.question {
+        return Err("its questions are not those that its hash names".into());
+    }
+    Ok(Asked { header, posed, path: PathBuf::new() })
+}
+
+/// Where a shard's answer to a question is.
+pub(super) fn answer_path(run: &Run, question: &str, shard: usize) -> PathBuf {
+    let name = &run.manifest().shards[shard].name;
+    run.folder().join("answers").join(question).join(format!("{name}.answer"))
+}
+
+/// Looks for a shard's answer to a question. What is wrong with a file is no failure of the run; a
+/// file that is there and cannot be read is.
+pub(super) fn find(run: &Run, asked: &Asked, shard: usize, limit: u64) -> Result<Found> {
+    let path = answer_path(run, &asked.header.question, shard);
+    let bytes = match message::load(&path, limit) {
+        Ok(bytes) => bytes,
+        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(Found::Missing);
+        }
+        Err(error) if error.is_input() => return Ok(Found::Refused(error)),
+        Err(error) => return Err(error),
+    };
+    let read = examine(run, asked, &bytes).and_then(|(header, replies)| {
+        if header.shard == shard {
+            Ok((header, replies))
+        } else {
+            Err(format!("it is the answer of shard {}, under the name of another", header.shard))
+        }
+    });
+    Ok(match read {
+        Ok((header, replies)) => Found::Whole(header, replies),
+        Err(message) => Found::Refused(Error::input_at(Place::file(&path), message)),
+    })
+}
+
+/// Checks a file's bytes as an answer to a question of this run.
+pub(super) fn examine(
+    run: &Run,
+    asked: &Asked,
+    bytes: &[u8],
+) -> std::result::Result<(AnswerHeader, Vec<Reply>), String> {
+    let parsed = message::parse::<AnswerHeader>(bytes, Kind::Answer)?;
+    let header = parsed.header;
+    let manifest = run.manifest();
+    if header.study != manifest.study_hash {
+        return Err("it is an answer of another study".into());
+    }
+    if header.schema != manifest.schema_hash {
+        return Err("it was computed from other columns (schema)".into());
+    }
+    if header.partition != manifest.partition_hash {
+        return Err("it was computed on another split of the data (partition)".into());
+    }
+    if header.question != asked.header.question {
+        return Err(format!(
+            "it answers another question, of round {}, and not that of round {}",
+            header.round, asked.header.round
+        ));
+    }
+    if header.asks != asked.header.asks {
+        return Err("it names other kinds of questions than were asked".into());
+    }
+    let Some(entry) = manifest.shards.get(header.shard) else {
+        return Err(format!("it is of shard {}, which the run does not have", header.shard));
+    };
+    if header.site.as_ref().is_some_and(|site| *site != entry.name) {
+        return Err(format!(
+            "it is of the site `{}`, which is not shard {} of this run",
+            header.site.as_deref().unwrap_or_default(),
+            header.shard
+        ));
+    }
+    if header.site.is_none() != entry.rows.is_some() {
+        return Err("a site's answer names its site, and only that does".into());
+    }
+    match (&entry.key, &parsed.signer) {
+        (Some(_), None) => {
+            return Err(format!(
+                "it is not signed, and this run takes only signed answers of `{}`",
+                entry.name
+            ));
+        }
+        (Some(key), Some(signer)) if key != signer => {
+            return Err(format!("it is signed with a key that is not that of `{}`", entry.name));
+        }
+        _ => {}
+    }
+    let replies: Vec<Reply> = message::decode(parsed.body)?;
+    message::check(&replies, &asked.posed.questions)?;
+    if header.failed != replies.iter().any(|r| matches!(r, Reply::Failure(_))) {
+        return Err("its header and its content disagree on whether it failed".into());
+    }
+    Ok((header, replies))
+}

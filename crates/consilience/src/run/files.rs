@@ -1,0 +1,238 @@
+//! The engine whose shards answer by files.
+
+use super::directory::Run;
+use super::exchange::{Found, answer_path, find, pose};
+use super::message::{AnswerHeader, Reply, largest_answer};
+use crate::compare::Comparison;
+use crate::engine::Engine;
+use crate::question::{Answer, Question};
+use crate::{Error, Level, Result, Warning};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Whoever gets answers that are missing: waits for workers, submits jobs, or gives up for now.
+pub trait Courier: Sync {
+    /// Called when a round lacks answers. Returns when it is worth looking again.
+    fn fetch(&self, open: &OpenRound) -> Result<()>;
+}
+
+/// A courier who ends the run with [`Error::Waiting`]: others answer, then it is run again.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Stop;
+
+impl Courier for Stop {
+    fn fetch(&self, open: &OpenRound) -> Result<()> {
+        Err(Error::Waiting(Box::new(open.waiting())))
+    }
+}
+
+/// A round that lacks answers.
+#[derive(Debug)]
+pub struct OpenRound<'a> {
+    /// The run.
+    pub run: &'a Run,
+    /// The question file.
+    pub question: &'a Path,
+    /// The round, counted from 1.
+    pub number: u64,
+    /// What is asked.
+    pub kind: &'static str,
+    /// The numbers of the shards whose answers are not there.
+    pub missing: Vec<usize>,
+    /// What is wrong with answers that are there but are no answers: their shards are missing too.
+    pub refused: Vec<Error>,
+    /// How many shards take part.
+    pub shards: usize,
+}
+
+impl OpenRound<'_> {
+    /// The answer file that a shard is to write.
+    pub fn answer_path(&self, shard: usize) -> PathBuf {
+        let question = self.question.file_stem().unwrap_or_default().to_string_lossy();
+        let hash = question.split_once('-').map_or("", |(_, hash)| hash);
+        answer_path(self.run, hash, shard)
+    }
+
+    /// What is awaited, as a value that can be kept.
+    pub fn waiting(&self) -> Waiting {
+        let name = |&s: &usize| self.run.manifest().shards[s].name.clone();
+        Waiting {
+            round: self.number,
+            kind: self.kind,
+            question: self.question.to_path_buf(),
+            missing: self.missing.iter().map(name).collect(),
+            refused: self.refused.iter().map(Error::to_string).collect(),
+            shards: self.shards,
+            sites: self.run.manifest().has_sites(),
+        }
+    }
+}
+
+/// What a run waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// The round, counted from 1.
+    pub round: u64,
+    /// What is asked.
+    pub kind: &'static str,
+    /// The question file.
+    pub question: PathBuf,
+    /// The names of the shards or sites whose answers are missing.
+    pub missing: Vec<String>,
+    /// What is wrong with answers that are there.
+    pub refused: Vec<String>,
+    /// How many shards take part.
+    pub shards: usize,
+    /// Whether the shards are sites.
+    pub sites: bool,
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for refused in &self.refused {
+            writeln!(f, "refused: {refused}")?;
+        }
+        let (answered, what) =
+            (self.shards - self.missing.len(), if self.sites { "sites" } else { "shards" });
+        let shown: Vec<&str> = self.missing.iter().take(20).map(String::as_str).collect();
+        let more = if self.missing.len() > 20 { ", …" } else { "" };
+        write!(
+            f,
+            "round {} ({}): {answered} of {} {what} have answered; missing: {}{more}",
+            self.round,
+            self.kind,
+            self.shards,
+            shown.join(", ")
+        )
+    }
+}
+
+/// The engine of a run directory.
+#[derive(Debug)]
+pub struct Files<'a> {
+    run: &'a Run,
+    courier: &'a dyn Courier,
+    round: AtomicU64,
+    active: Vec<usize>,
+    /// Per site what it said of its rows in its last answer.
+    sites: Mutex<BTreeMap<usize, AnswerHeader>>,
+}
+
+impl fmt::Debug for dyn Courier + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Courier")
+    }
+}
+
+impl<'a> Files<'a> {
+    /// The engine of a run; the courier is called for answers that are missing.
+    pub fn new(run: &'a Run, courier: &'a dyn Courier) -> Files<'a> {
+        let (round, active) = (AtomicU64::new(0), run.manifest().active());
+        Files { run, courier, round, active, sites: Mutex::default() }
+    }
+
+    /// Adds to a result what only the answers' headers say.
+    pub(super) fn finish(&self, comparison: &mut Comparison) {
+        let manifest = self.run.manifest();
+        if !manifest.has_sites() {
+            return;
+        }
+        let sites = self.sites.lock().expect("no thread panics while it holds the lock");
+        comparison.partition.shards = self.active.len();
+        comparison.partition.rows = sites.values().map(|h| h.rows as usize).sum();
+        comparison.partition.dropped = sites.values().map(|h| h.dropped as usize).sum();
+        for site in &manifest.without {
+            let message = format!("the site `{site}` was left out");
+            let advice = "its rows count for nothing in this result";
+            let note = Warning::new(Level::Note, "site-left-out", message, advice);
+            comparison.warnings.push(note);
+        }
+        for (place, &shard) in self.active.iter().enumerate() {
+            let Some(header) = sites.get(&shard).filter(|h| !h.merged.is_empty()) else { continue };
+            let columns: Vec<String> = header.merged.iter().map(|c| format!("`{c}`")).collect();
+            let message = format!(
+                "the site `{}` merged rare levels of {} into `{}`",
+                manifest.shards[shard].name,
+                columns.join(", "),
+                crate::site::OTHER
+            );
+            let advice =
+                "that is the site's policy (min_rows); rows of such levels count as one level";
+            let note = Warning::new(Level::Note, "levels-merged", message, advice);
+            comparison.warnings.push(note.shard(place));
+        }
+    }
+}
+
+impl Engine for Files<'_> {
+    fn shards(&self) -> usize {
+        self.active.len()
+    }
+
+    fn ask(
+        &self,
+        questions: &[Question],
+        answered: &(dyn Fn() + Sync),
+    ) -> Result<Vec<Vec<Answer>>> {
+        let number = self.round.fetch_add(1, Ordering::Relaxed) + 1;
+        let asked = pose(self.run, number, questions)?;
+        let mut replies: Vec<Option<Vec<Reply>>> = self.active.iter().map(|_| None).collect();
+        let limit = largest_answer(questions);
+        loop {
+            let (mut missing, mut refused) = (Vec::new(), Vec::new());
+            for (&shard, slot) in self.active.iter().zip(&mut replies) {
+                if slot.is_some() {
+                    continue;
+                }
+                match find(self.run, &asked, shard, limit)? {
+                    Found::Missing => missing.push(shard),
+                    Found::Refused(error) => {
+                        refused.push(error);
+                        missing.push(shard);
+                    }
+                    Found::Whole(header, whole) => {
+                        *slot = Some(whole);
+                        questions.iter().for_each(|_| answered());
+                        let mut sites = self.sites.lock().expect("nobody panics with it");
+                        sites.insert(shard, header);
+                    }
+                }
+            }
+            if missing.is_empty() {
+                break;
+            }
+            self.courier.fetch(&OpenRound {
+                run: self.run,
+                question: &asked.path,
+                number,
+                kind: questions.first().map_or("", Question::kind),
+                missing,
+                refused,
+                shards: self.active.len(),
+            })?;
+        }
+        let mut answers: Vec<Vec<Answer>> = questions.iter().map(|_| Vec::new()).collect();
+        let mut first_failure: Option<(usize, usize, Error)> = None;
+        for (place, replies) in replies.into_iter().flatten().enumerate() {
+            for (question, reply) in replies.into_iter().enumerate() {
+                match reply {
+                    Reply::Answer(answer) => answers[question].push(answer),
+                    Reply::Failure(failure) => {
+                        // The first by question, then by shard, as everywhere.
+                        if first_failure.as_ref().is_none_or(|(q, ..)| question < *q) {
+                            let shard = self.active[place];
+                            first_failure = Some((question, shard, failure.error(shard)));
+                        }
+                    }
+                }
+            }
+        }
+        match first_failure {
+            Some((.., error)) => Err(error),
+            None => Ok(answers),
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! What a run directory says of itself: `manifest.json`.
+
+use super::message::{FORMAT, hex, sha256};
+use crate::compare::PartitionReport;
+use crate::data::{Column, Table};
+use crate::plan::{Gathered, Outline};
+use crate::study::Study;
+use crate::{Error, Place, Result, Warning};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// A run: the study, its shards or sites, and the hashes by which files are known to belong to it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// The version of the format.
+    pub format: u32,
+    /// The version of the program that made it.
+    pub program: String,
+    /// The study's hash.
+    pub study_hash: String,
+    /// The partition's hash.
+    pub partition_hash: String,
+    /// The hash of the columns that the study uses.
+    pub schema_hash: String,
+    /// The columns that the study uses, and what they hold where that is known.
+    pub schema: Vec<SchemaColumn>,
+    /// The shards or sites, in their order.
+    pub shards: Vec<ShardEntry>,
+    /// The sites that are left out, by name.
+    pub without: Vec<String>,
+    /// How the data were split.
+    pub partition: PartitionReport,
+    /// The data files, and whether their rows are counted in lines.
+    pub files: Vec<(PathBuf, bool)>,
+    /// The names of all columns of the data, which `.` in a formula stands for.
+    pub names: Vec<String>,
+    /// What the user should know before anything has run.
+    pub warnings: Vec<Warning>,
+    /// The study.
+    pub study: Study,
+}
+
+/// A column of the data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SchemaColumn {
+    /// Its name.
+    pub name: String,
+    /// `number`, `text` or `logical`; unknown where the data are elsewhere.
+    pub kind: Option<String>,
+}
+
+/// A shard of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShardEntry {
+    /// Its name: a number with leading zeros, or the site's.
+    pub name: String,
+    /// Where its rows are, if they are here.
+    pub rows: Option<ShardRows>,
+    /// The public key that its answers must be signed with, if they must.
+    pub key: Option<String>,
+}
+
+/// A shard's rows in the run directory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShardRows {
+    /// How many.
+    pub count: usize,
+    /// The file's hash.
+    pub sha256: String,
+}
+
+/// A study's hash: of all it says, but not of its file's name and place, nor of what stands on which line.
+pub fn study_hash(study: &Study) -> String {
+    let mut study = portable(study);
+    study.file = PathBuf::new();
+    for model in &mut study.models {
+        (model.line, model.formula_line) = (0, 0);
+    }
+    let text = serde_json::to_string(&study).expect("a study can always be written");
+    hex(&sha256(&[text.as_bytes()]))
+}
+
+/// The study as it reads anywhere.
+pub(super) fn portable(study: &Study) -> Study {
+    let mut study = study.clone();
+    study.file = study.file.file_name().map(PathBuf::from).unwrap_or_default();
+    study.data.folder = PathBuf::new();
+    study
+}
+
+/// The hash of columns.
+pub(crate) fn schema_hash<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let lines: String = names.map(|name| format!("{name}\n")).collect();
+    hex(&sha256(&[lines.as_bytes()]))
+}
+
+/// The columns of a table.
+pub(super) fn schema_of(table: &Table) -> Result<Vec<SchemaColumn>> {
+    let kind = |name: &String| {
+        Ok(match table.column(name)? {
+            Column::Number(_) => "number",
+            Column::Text { .. } => "text",
+            Column::Logical(_) => "logical",
+        })
+    };
+    let column =
+        |name| Ok(SchemaColumn { name: String::clone(name), kind: Some(kind(name)?.into()) });
+    table.names().iter().map(column).collect()
+}
+
+impl Manifest {
+    /// The manifest's file.
+    pub fn path(folder: &Path) -> PathBuf {
+        folder.join("manifest.json")
+    }
+
+    /// Reads and checks the manifest of a run directory.
+    pub fn read(folder: &Path) -> Result<Manifest> {
+        const LARGEST: u64 = 256 << 20;
+        let path = Manifest::path(folder);
+        let wrong = |message: String| Error::input_at(Place::file(&path), message);
+        if !path.exists() {
+            let message = if folder.is_dir() {
+                "this is no run directory: it has no manifest.json; make one with `consilience split STUDY --run DIR`"
+            } else {
+                "there is no such run directory; make it with `consilience split STUDY --run DIR`"
+            };
+            return Err(Error::input_at(Place::file(folder), message));
+        }
+        Manifest::parse(&super::message::load(&path, LARGEST)?).map_err(wrong)
+    }
+
+    /// Reads a manifest from its bytes, or says what is wrong with it.
+    pub fn parse(bytes: &[u8]) -> std::result::Result<Manifest, String> {
+        #[derive(Deserialize)]
+        struct Version {
+            format: u32,
+        }
+        let version: Version = serde_json::from_slice(bytes)
+            .map_err(|e| format!("this is no manifest of a run: {e}"))?;
+        if version.format != FORMAT {
+            return Err(format!(
+                "the run is of format {}, and this program knows format {FORMAT}; use the version that made it",
+                version.format
+            ));
+        }
+        let manifest: Manifest = serde_json::from_slice(bytes)
+            .map_err(|e| format!("the manifest is not sound: {e}; use the version that made it"))?;
+        manifest.check()?;
+        Ok(manifest)
+    }
+
+    fn check(&self) -> std::result::Result<(), String> {
+        if study_hash(&self.study) != self.study_hash {
+            return Err(
+                "the study in it was changed after the run was made; make another run".into()
+            );
+        }
+        if schema_hash(self.schema.iter().map(|c| c.name.as_str())) != self.schema_hash {
+            return Err(
+                "the schema in it was changed after the run was made; make another run".into()
+            );
+        }
+        if self.partition.hash != self.partition_hash || self.partition.shards != self.shards.len()
+        {
+            return Err("its shards do not fit its partition; make another run".into());
+        }
+        if self.active().is_empty() {
+            return Err("no site is left in it".into());
+        }
+        Ok(())
+    }
+
+    /// Writes the manifest.
+    pub(super) fn write(&self, folder: &Path) -> Result<()> {
+        let text = serde_json::to_string_pretty(self).expect("a manifest can always be written");
+        crate::draft::write(&Manifest::path(folder), (text + "\n").as_bytes())
+    }
+
+    /// The numbers of the shards that take part.
+    pub fn active(&self) -> Vec<usize> {
+        (0..self.shards.len()).filter(|&s| !self.without.contains(&self.shards[s].name)).collect()
+    }
+
+    /// Whether the shards are sites whose rows are not here.
+    pub fn has_sites(&self) -> bool {
+        self.shards.iter().any(|shard| shard.rows.is_none())
+    }
+
+    /// What a plan starts from, without the rows.
+    pub(super) fn gathered(&self) -> Result<Gathered> {
+        let outline = Outline::new(self.study.clone(), |_| Ok(self.names.clone()))?;
+        Ok(Gathered {
+            outline,
+            files: self.files.iter().map(|(file, _)| file.clone()).collect(),
+            names: self.names.clone(),
+            partition: self.partition.clone(),
+            shards: Vec::new(),
+            warnings: self.warnings.clone(),
+        })
+    }
+}

@@ -1,0 +1,39 @@
+//! Runs whose questions and answers are files: on one machine, on a cluster, or between sites.
+//!
+//! A run directory holds a study, its shards (or the names of sites), the questions that were asked
+//! and the answers that came:
+//!
+//! ```text
+//! manifest.json                    the study, its shards, hashes
+//! shards/000007.parquet            a shard's rows
+//! questions/0003-1f00….question    one round's questions, for every shard
+//! answers/1f00…/000007.answer      a shard's answers to them
+//! result.json                      the result, once it is there
+//! ```
+//!
+//! The coordinator keeps nothing but these files: it runs the plan from its beginning and takes the
+//! answers that are there, up to the first round that lacks some ([`Run::coordinate`]). So it can be
+//! killed at any moment and loses nothing, and answers have the same bits as on threads.
+
+mod directory;
+mod exchange;
+mod files;
+mod manifest;
+mod message;
+mod sites;
+mod status;
+mod trust;
+mod work;
+
+pub use directory::{Lock, Run};
+pub(crate) use exchange::is_question;
+pub use exchange::{AnswerFile, QuestionFile};
+pub use files::{Courier, Files, OpenRound, Stop, Waiting};
+pub(crate) use manifest::schema_hash;
+pub use manifest::{Manifest, SchemaColumn, ShardEntry, ShardRows, study_hash};
+pub use message::{AnswerHeader, FORMAT, LARGEST_QUESTION, QuestionHeader};
+pub(crate) use message::{encode_answer, hex, load, sha256_hex, unhex};
+pub use sites::{Received, SiteEntry};
+pub use status::{RoundStatus, Status};
+pub(crate) use work::guarded;
+pub use work::{Kept, Work, WorkReport};

@@ -1,0 +1,182 @@
+//! Runs whose shards are sites: begun without data, fed with answer files from elsewhere.
+
+use super::directory::Run;
+use super::exchange::{Asked, answer_path, examine};
+use super::manifest::{SchemaColumn, ShardEntry};
+use super::message::{self, AnswerHeader, Kind, hex, largest_answer, sha256, unhex};
+use crate::compare::PartitionReport;
+use crate::plan::Gathered;
+use crate::site::check_name;
+use crate::study::Study;
+use crate::{Error, Place, Result};
+use std::path::{Path, PathBuf};
+
+/// A site that takes part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SiteEntry {
+    /// Its name.
+    pub name: String,
+    /// The public key that its answers must be signed with, as 64 hexadecimal digits.
+    pub key: Option<String>,
+}
+
+/// What became of a file that was to be an answer.
+#[derive(Debug)]
+pub enum Received {
+    /// It is kept: the answer of this site.
+    New(String),
+    /// The site had sent the same before.
+    Known(String),
+    /// It is of a site that is left out, or answers what was asked only before one was: not needed.
+    Old(String),
+    /// It is not taken, for this reason.
+    Refused(Error),
+}
+
+impl Run {
+    /// A run of sites. If it is there already, for the same study and sites, nothing is written.
+    pub fn for_sites(study: Study, sites: &[SiteEntry], folder: &Path) -> Result<Run> {
+        if sites.is_empty() {
+            return Err(Error::input("no sites are named; at least one is needed"));
+        }
+        for (i, site) in sites.iter().enumerate() {
+            check_name(&site.name)?;
+            if sites[..i].iter().any(|other| other.name.eq_ignore_ascii_case(&site.name)) {
+                return Err(Error::input(format!("the site `{}` is named twice", site.name)));
+            }
+            if let Some(key) = &site.key
+                && unhex::<32>(key).is_none()
+            {
+                let message = format!("the key of `{}` is not 64 hexadecimal digits", site.name);
+                return Err(Error::input(message));
+            }
+        }
+        if let Some(run) = Run::existing(&study, folder)? {
+            let same = run.manifest().shards.iter().map(|s| (&s.name, &s.key));
+            if !same.eq(sites.iter().map(|s| (&s.name, &s.key))) {
+                let message = "this run has other sites, or other keys; name a new folder";
+                return Err(Error::input_at(Place::file(folder), message));
+            }
+            return Ok(run);
+        }
+        let outline = crate::site::outline(study)?;
+        let names: String = sites.iter().map(|s| format!("{}\n", s.name)).collect();
+        let columns = outline.columns();
+        let gathered = Gathered {
+            partition: PartitionReport {
+                shards: sites.len(),
+                rows: 0,
+                dropped: 0,
+                by: "site".into(),
+                seed: 0,
+                hash: hex(&sha256(&[names.as_bytes()])[..8]),
+            },
+            files: Vec::new(),
+            names: columns.clone(),
+            shards: Vec::new(),
+            warnings: outline.study.notes.clone(),
+            outline,
+        };
+        let schema = columns.into_iter().map(|name| SchemaColumn { name, kind: None }).collect();
+        let shards = sites.iter().map(|site| ShardEntry {
+            name: site.name.clone(),
+            rows: None,
+            key: site.key.as_ref().map(|key| key.to_ascii_lowercase()),
+        });
+        Run::begin(folder, &gathered, schema, shards.collect(), Vec::new())
+    }
+
+    /// Leaves sites out from now on. What the others have answered counts as far as the questions stay
+    /// the same, which depend on all that take part.
+    pub fn leave_out(&mut self, names: &[String]) -> Result<()> {
+        let mut manifest = self.manifest().clone();
+        for name in names {
+            if !manifest.has_sites() || !manifest.shards.iter().any(|s| s.name == *name) {
+                let known = crate::error::suggestion(
+                    name,
+                    manifest.shards.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(),
+                );
+                let message = format!("there is no site `{name}` to leave out{known}");
+                return Err(Error::input_at(Place::file(self.folder()), message));
+            }
+            if !manifest.without.contains(name) {
+                manifest.without.push(name.clone());
+            }
+        }
+        if manifest.without == self.manifest().without {
+            return Ok(());
+        }
+        if manifest.active().is_empty() {
+            return Err(Error::input("no site would be left"));
+        }
+        let _lock = self.lock()?;
+        // The questions are asked anew; those that stay the same keep their answers.
+        for path in self.question_paths()? {
+            std::fs::remove_file(&path).map_err(|source| Error::Io { path, source })?;
+        }
+        let result = self.result_path();
+        if result.exists() {
+            std::fs::remove_file(&result).map_err(|source| Error::Io { path: result, source })?;
+        }
+        manifest.write(self.folder())?;
+        self.replace(manifest);
+        Ok(())
+    }
+
+    /// Takes answer files into the run, each on its own: what is wrong with one is no matter of the
+    /// others.
+    pub fn receive(&self, paths: &[PathBuf]) -> Result<Vec<(PathBuf, Received)>> {
+        let asked = self.questions()?;
+        let mut received = Vec::new();
+        for path in paths {
+            let outcome = match self.receive_one(path, &asked) {
+                Ok(outcome) => outcome,
+                Err(error @ (Error::Input { .. } | Error::Io { .. })) => Received::Refused(error),
+                Err(error) => return Err(error),
+            };
+            received.push((path.clone(), outcome));
+        }
+        Ok(received)
+    }
+
+    fn receive_one(&self, path: &Path, asked: &[Asked]) -> Result<Received> {
+        let wrong = |message: String| Error::input_at(Place::file(path), message);
+        let limit =
+            asked.iter().map(|a| largest_answer(&a.posed.questions)).max().unwrap_or(1 << 20);
+        let bytes = message::load(path, limit)?;
+        let header = message::parse::<AnswerHeader>(&bytes, Kind::Answer).map_err(wrong)?.header;
+        if header.study != self.manifest().study_hash {
+            return Err(wrong("it is an answer of another study".into()));
+        }
+        let Some(asked) = asked.iter().find(|a| a.header.question == header.question) else {
+            // The hash is part of a path, and a header may say anything.
+            let hash = header.question.as_str();
+            if hash.bytes().all(|b| b.is_ascii_hexdigit())
+                && hash.len() == 32
+                && self.folder().join("answers").join(hash).is_dir()
+            {
+                return Ok(Received::Old(header.site.unwrap_or_default()));
+            }
+            return Err(wrong("it answers a question that this run did not ask".into()));
+        };
+        let (header, _) = examine(self, asked, &bytes).map_err(wrong)?;
+        let name = self.manifest().shards[header.shard].name.clone();
+        if self.manifest().without.contains(&name) {
+            return Ok(Received::Old(name));
+        }
+        let target = answer_path(self, &header.question, header.shard);
+        if let Ok(there) = std::fs::read(&target) {
+            if there == bytes {
+                return Ok(Received::Known(name));
+            }
+            if examine(self, asked, &there).is_ok() {
+                return Err(wrong(format!(
+                    "the site `{name}` has answered this question before, and not the same; the first answer is kept ({})",
+                    target.display()
+                )));
+            }
+        }
+        crate::draft::write(&target, &bytes)?;
+        Ok(Received::New(name))
+    }
+}

@@ -1,0 +1,256 @@
+//! Answering a question file with rows that stay where they are.
+
+use super::key::Key;
+use super::policy::{LogEntry, Policy};
+use super::{OTHER, check_name};
+use crate::data::read::find_files;
+use crate::data::{Column, Fact, Request, Table};
+use crate::plan::{Complete, Outline, read_complete};
+use crate::question::{Answer, Question};
+use crate::run::{AnswerHeader, QuestionFile, encode_answer, sha256_hex};
+use crate::shard::Shard;
+use crate::study::Study;
+use crate::{Error, Place, Result, Warning};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What a site sends back.
+#[derive(Debug)]
+pub struct SiteAnswer {
+    /// The answer file.
+    pub bytes: Vec<u8>,
+    /// What it says of itself.
+    pub header: AnswerHeader,
+    /// The line for the log; the time is still to be filled in.
+    pub entry: LogEntry,
+    /// What the site should know about its data.
+    pub warnings: Vec<Warning>,
+}
+
+/// Answers a question file with the rows of these data: paths or patterns, seen from here.
+///
+/// Refused are questions that are not sound or that the policy forbids, and data that lack a column,
+/// have too few rows, or would show a level of the outcome that too few rows have. Errors stay here.
+pub fn answer(
+    question: &Path,
+    data: &[String],
+    site: &str,
+    policy: &Policy,
+    log: &[LogEntry],
+    key: Option<&Key>,
+) -> Result<SiteAnswer> {
+    check_name(site)?;
+    let file = QuestionFile::read(question)?;
+    let wrong = |message: String| Error::input_at(Place::file(question), message);
+    let Some((study, sites)) = file.context() else {
+        return Err(wrong(
+            "this question is for workers with the run directory: `consilience work DIR`".into(),
+        ));
+    };
+    let study: Study = serde_json::from_str(study)
+        .map_err(|e| wrong(format!("the study in it is not sound: {e}")))?;
+    if crate::run::study_hash(&study) != file.header.study {
+        return Err(wrong("the study in it is not the one that its hash names".into()));
+    }
+    let Some(index) = sites.iter().position(|name| name == site) else {
+        let known = crate::error::suggestion(site, sites.iter().map(String::as_str));
+        return Err(wrong(format!("it is not for the site `{site}`{known}")));
+    };
+    policy.allow(&file.header.study, &file.header.question, file.questions(), log)?;
+    let outline = outline(study)?;
+    let columns = outline.columns();
+    if crate::run::schema_hash(columns.iter().map(String::as_str)) != file.header.schema {
+        return Err(wrong("it does not ask about the columns of its study (schema)".into()));
+    }
+    let files = find_files(Path::new(""), data)?;
+    let Complete { table, dropped, warnings } = read_complete(&outline, &files)?;
+    let rows = table.rows() as u64;
+    if rows < policy.min_rows {
+        return Err(at_data(
+            &files,
+            format!(
+                "there are {rows} complete rows, and the policy's min_rows is {}; nothing is answered",
+                policy.min_rows
+            ),
+        ));
+    }
+    let outcome: BTreeSet<String> =
+        outline.formulas.iter().flat_map(|f| f.response_columns()).collect();
+    let (table, merged) = merge_rare(&table, policy.min_rows, &outcome, &files)?;
+    let shard = Shard::new(index, table);
+    let mut answers = Vec::new();
+    for question in file.questions() {
+        let mut answer = crate::run::guarded(|| shard.answer(question))?;
+        discreet(question, &mut answer, site, policy.min_rows)?;
+        answers.push(answer);
+    }
+    let header = AnswerHeader {
+        study: file.header.study.clone(),
+        partition: file.header.partition.clone(),
+        schema: file.header.schema.clone(),
+        question: file.header.question.clone(),
+        round: file.header.round,
+        asks: file.header.asks.clone(),
+        shard: index,
+        site: Some(site.to_string()),
+        rows,
+        dropped: dropped as u64,
+        merged,
+        failed: false,
+        program: env!("CARGO_PKG_VERSION").into(),
+    };
+    let bytes = encode_answer(&header, answers, key.map(|key| &key.0));
+    let entry = LogEntry {
+        time: String::new(),
+        site: site.to_string(),
+        study: header.study.clone(),
+        question: header.question.clone(),
+        round: header.round,
+        asks: header.asks.clone(),
+        rows,
+        bytes: bytes.len() as u64,
+        sha256: sha256_hex(&bytes),
+    };
+    Ok(SiteAnswer { bytes, header, entry, warnings })
+}
+
+/// A study's formulas over the columns that they name: nobody here knows all columns of all sites.
+pub(crate) fn outline(study: Study) -> Result<Outline> {
+    use crate::data::Formula;
+    Outline::new(study, |study| {
+        let mut names: BTreeSet<String> = study.data.weights.iter().cloned().collect();
+        if let crate::study::SplitBy::Column(name) = &study.split.by {
+            names.insert(name.clone());
+        }
+        for model in &study.models {
+            let (columns, dot) = Formula::parse(&model.formula)?.columns_used();
+            if dot {
+                return Err(Error::input(format!(
+                    "model `{}`: `.` stands for all columns, and sites may have different ones; name the columns",
+                    model.name
+                )));
+            }
+            names.extend(columns);
+        }
+        Ok(names.into_iter().collect())
+    })
+}
+
+fn at_data(files: &[PathBuf], message: String) -> Error {
+    Error::input_at(files.first().map(Place::file).unwrap_or_default(), message)
+}
+
+/// Gives levels that fewer rows than this have a common name, in columns of words that are no
+/// outcome. Also returns which columns those are.
+fn merge_rare(
+    table: &Table,
+    min_rows: u64,
+    outcome: &BTreeSet<String>,
+    files: &[PathBuf],
+) -> Result<(Table, Vec<String>)> {
+    let (mut columns, mut merged) = (Vec::new(), Vec::new());
+    for name in table.names() {
+        let column = table.column(name)?;
+        let Column::Text { codes, levels } = column else {
+            columns.push((name.clone(), column.clone()));
+            continue;
+        };
+        let mut rows = vec![0u64; levels.len()];
+        codes.iter().for_each(|&code| rows[code as usize] += 1);
+        let rare = rare_levels(levels, &rows, min_rows);
+        if rare.is_empty() {
+            columns.push((name.clone(), column.clone()));
+            continue;
+        }
+        if outcome.contains(name) {
+            return Err(at_data(
+                files,
+                format!(
+                    "a class of the outcome `{name}` has fewer rows than the policy's min_rows ({min_rows}); nothing is answered"
+                ),
+            ));
+        }
+        let mut names: Vec<String> = levels.to_vec();
+        names.push(OTHER.into());
+        // Where a level has that name already, the rare ones join it.
+        let other = names.iter().position(|n| n == OTHER).unwrap_or(levels.len()) as u32;
+        if (other as usize) < levels.len() {
+            names.pop();
+        }
+        let code = |&c: &u32| if rare.contains(&(c as usize)) { other } else { c };
+        let codes = codes.iter().map(code).collect();
+        columns.push((name.clone(), Column::Text { codes, levels: Arc::new(names) }));
+        merged.push(name.clone());
+    }
+    Ok((Table::new(columns, table.origin().clone()), merged))
+}
+
+/// The levels that are merged: those with few rows, and the next rarest until all of them together
+/// have enough.
+fn rare_levels(levels: &[String], rows: &[u64], min_rows: u64) -> BTreeSet<usize> {
+    let mut order: Vec<usize> = (0..levels.len()).filter(|&l| rows[l] > 0).collect();
+    order.sort_by(|&a, &b| rows[a].cmp(&rows[b]).then_with(|| levels[a].cmp(&levels[b])));
+    let other = levels.iter().position(|l| l == OTHER);
+    let (mut rare, mut together) = (BTreeSet::new(), 0);
+    for level in order {
+        let joined = if rare.is_empty() || other.is_some_and(|o| rare.contains(&o)) {
+            0
+        } else {
+            other.map_or(0, |o| rows[o])
+        };
+        if rows[level] >= min_rows && (rare.is_empty() || together + joined >= min_rows) {
+            break;
+        }
+        rare.insert(level);
+        together += rows[level];
+    }
+    rare
+}
+
+/// Takes out of an answer what a site does not show: its file names, and levels of numbers that too
+/// few rows have.
+fn discreet(question: &Question, answer: &mut Answer, site: &str, min_rows: u64) -> Result<()> {
+    let (Question::Describe { requests, .. }, Answer::Description(facts)) = (question, answer)
+    else {
+        return Ok(());
+    };
+    for (request, fact) in requests.iter().zip(facts) {
+        match fact {
+            Fact::Column(column) => {
+                if let Some(word) = &mut column.first_word {
+                    word.place = format!("site {site}");
+                }
+            }
+            Fact::Levels(levels) if levels.list.iter().any(|level| level.rows < min_rows) => {
+                let Request::Levels(expr) = request else { continue };
+                return Err(Error::input(format!(
+                    "a value of `{expr}` has fewer rows than the policy's min_rows ({min_rows}); nothing is answered; make the column one of words, whose rare values are merged"
+                )));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rare_levels_are_merged_until_they_are_not_rare() {
+        let names = |n: &[&str]| n.iter().map(|s| s.to_string()).collect::<Vec<_>>();
+        let abc = names(&["a", "b", "c", "d"]);
+        let rare = |rows: &[u64]| rare_levels(&abc, rows, 5).into_iter().collect::<Vec<_>>();
+        assert_eq!(rare(&[5, 9, 7, 6]), [0usize; 0]);
+        assert_eq!(rare(&[2, 9, 3, 6]), [0, 2]);
+        // Two rows alone would still show who they are: the next rarest joins them.
+        assert_eq!(rare(&[2, 9, 7, 6]), [0, 3]);
+        assert_eq!(rare(&[0, 9, 7, 6]), [0usize; 0]);
+        assert_eq!(rare(&[1, 1, 1, 1]), [0, 1, 2, 3]);
+        let with = names(&["a", "other", "c"]);
+        assert_eq!(rare_levels(&with, &[2, 9, 7], 5).into_iter().collect::<Vec<_>>(), [0]);
+        assert_eq!(rare_levels(&with, &[2, 2, 7], 5).into_iter().collect::<Vec<_>>(), [0, 1, 2]);
+    }
+}
