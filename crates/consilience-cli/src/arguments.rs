@@ -46,6 +46,9 @@ pub enum Command {
     /// Write a study file with comments for a data file
     #[command(after_help = INIT_EXAMPLES)]
     Init(InitArguments),
+    /// Write simulated data of any size, to try things on
+    #[command(after_help = SIMULATE_EXAMPLES)]
+    Simulate(SimulateArguments),
     /// Split a study's data into a run directory, for workers on this or other machines
     #[command(after_help = SPLIT_EXAMPLES)]
     Split(SplitArguments),
@@ -102,6 +105,16 @@ Examples:
   consilience init patients.csv
   consilience init patients.csv --outcome cured --out cured.toml
   consilience init 'parts/*.parquet' --out - | less";
+
+const SIMULATE_EXAMPLES: &str = "\
+higgs: collisions of the shape of the UCI HIGGS data set. A label, 21 measurements (momenta, angles,
+b-tags) and seven masses computed from them, with an error; the label depends on the masses, so that
+of the two models in examples/higgs.toml the one of the masses is right. Parquet files have names;
+.csv and .csv.gz have no header line, as HIGGS.csv.gz has none.
+
+Examples:
+  consilience simulate higgs --rows 1000000 --out higgs.parquet
+  consilience compare examples/higgs.toml --data higgs.parquet";
 
 /// A study, and what to change in it.
 #[derive(Debug, Args)]
@@ -203,6 +216,35 @@ pub struct InitArguments {
     pub force: bool,
 }
 
+/// What to simulate.
+#[derive(Debug, Args)]
+pub struct SimulateArguments {
+    /// What the data look like
+    pub what: Simulation,
+    /// Number of rows
+    #[arg(long, value_name = "N", value_parser = rows, allow_negative_numbers = true)]
+    pub rows: u64,
+    /// The file to write: .parquet, .csv or .csv.gz
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// Seed: the same gives the same rows, and fewer rows are the first of more
+    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, default_value_t = 1)]
+    pub seed: u64,
+    /// Replace the file if it is there
+    #[arg(long)]
+    pub force: bool,
+    /// No progress bar
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// What can be simulated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Simulation {
+    /// Collisions as in the UCI HIGGS data set
+    Higgs,
+}
+
 impl StudyArguments {
     /// The flags as changes to a study.
     pub fn overrides(&self) -> Overrides {
@@ -236,6 +278,13 @@ pub fn whole(text: &str) -> Result<u64, String> {
         PosOverflow => format!("it can be at most {}", u64::MAX),
         _ => "a whole number is needed, 0 or more".to_string(),
     })
+}
+
+/// A number of rows: what one file can hold, and at least one.
+fn rows(text: &str) -> Result<u64, String> {
+    let range = 1..=u64::from(u32::MAX) - 1;
+    let wrong = || format!("a whole number is needed, 1 to {}", range.end());
+    text.parse().ok().filter(|n| range.contains(n)).ok_or_else(wrong)
 }
 
 /// A positive number.

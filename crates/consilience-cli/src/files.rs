@@ -20,8 +20,16 @@ pub fn make_folder(path: &Path) -> Result<()> {
     })
 }
 
-/// Writes a file under a temporary name, and gives it its own once it is safely on disk.
+/// Writes a file under a temporary name, and gives the file its own once it is safely on disk.
 pub fn write_atomically(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
+    write_with(path, |file| file.write_all(content.as_ref()))
+}
+
+/// The same for a file that is too large to be made in memory first.
+pub fn write_with(
+    path: &Path,
+    write: impl FnOnce(&mut std::fs::File) -> std::io::Result<()>,
+) -> Result<()> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let write = || -> std::io::Result<()> {
         let mut builder = tempfile::Builder::new();
@@ -29,7 +37,7 @@ pub fn write_atomically(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         let mut file = builder.prefix(".consilience-").tempfile_in(folder)?;
-        file.write_all(content.as_ref())?;
+        write(file.as_file_mut())?;
         file.as_file().sync_all()?;
         file.persist(path)?;
         Ok(())

@@ -12,6 +12,7 @@ mod overview;
 mod progress;
 mod run;
 mod shell;
+mod simulate;
 mod sites;
 mod slurm;
 mod text;
@@ -56,6 +57,10 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         }
         Command::Init(arguments) => {
             print(&init::write(arguments)?)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Simulate(arguments) => {
+            print(&simulate::write(arguments)?)?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Split(arguments) => run::split(arguments),

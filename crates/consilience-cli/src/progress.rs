@@ -18,6 +18,21 @@ impl Bar {
         Bar(bar)
     }
 
+    /// A bar that counts the rows of a file that is written.
+    pub fn of_rows(wanted: bool, rows: u64) -> Bar {
+        let bar = Bar::new(wanted);
+        let style = "{msg:<22} {bar:30} {pos}/{len} rows  {elapsed} gone, about {eta} left";
+        bar.0.set_style(ProgressStyle::with_template(style).expect("the template is well formed"));
+        bar.0.set_message("writing");
+        bar.0.set_length(rows);
+        bar
+    }
+
+    /// So many are done.
+    pub fn set(&self, done: u64) {
+        self.0.set_position(done);
+    }
+
     /// Begins to count answers that are written here.
     pub fn expect(&self, answers: usize) {
         self.0.reset();

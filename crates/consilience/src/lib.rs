@@ -49,6 +49,7 @@ pub mod question;
 pub mod run;
 pub mod sample;
 pub mod shard;
+pub mod simulate;
 pub mod site;
 pub mod study;
 mod target;

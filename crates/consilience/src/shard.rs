@@ -10,7 +10,37 @@ use crate::target::Target;
 use crate::{Error, Place, Result};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+
+/// How much memory the likelihoods of all shards may take that are kept for the next question. One that
+/// finds no room is built anew for every question: that costs time and changes no bit of an answer.
+#[derive(Debug)]
+pub struct Budget {
+    left: AtomicUsize,
+}
+
+/// Enough for a few million rows of a few dozen columns.
+pub const KEPT_LIKELIHOODS: usize = 1 << 30;
+
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget::new(KEPT_LIKELIHOODS)
+    }
+}
+
+impl Budget {
+    /// So many bytes.
+    pub fn new(bytes: usize) -> Budget {
+        Budget { left: AtomicUsize::new(bytes) }
+    }
+
+    /// Takes so many bytes, if they are there.
+    fn take(&self, bytes: usize) -> bool {
+        let less = |left: usize| left.checked_sub(bytes);
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+    }
+}
 
 /// One shard of the data.
 #[derive(Debug)]
@@ -20,6 +50,8 @@ pub struct Shard {
     /// Likelihoods built so far, by what they depend on: one study asks about a model many times,
     /// and maybe under several priors.
     likelihoods: Mutex<HashMap<u64, Arc<Likelihood>>>,
+    /// What they may take, together with those of other shards.
+    budget: Arc<Budget>,
     /// Where the draws of chains are kept, if they are.
     draws: Option<PathBuf>,
 }
@@ -27,7 +59,13 @@ pub struct Shard {
 impl Shard {
     /// A shard of these rows.
     pub fn new(index: usize, table: Table) -> Shard {
-        Shard { index, table, likelihoods: Mutex::default(), draws: None }
+        let (likelihoods, budget) = (Mutex::default(), Arc::default());
+        Shard { index, table, likelihoods, budget, draws: None }
+    }
+
+    /// Shares the memory for likelihoods with other shards.
+    pub fn with_budget(self, budget: Arc<Budget>) -> Shard {
+        Shard { budget, ..self }
     }
 
     /// Keeps the draws of every chain as a Parquet file in this folder, which must be there.
@@ -67,18 +105,17 @@ impl Shard {
                 Answer::Summary(Box::new(self.fit(model, *share, order)?))
             }
             Question::Augment { model, share, order, conditionals } => {
-                let w = share.of(self.likelihood(model)?.observations);
-                let target = self.target(model, *share, 1.0 / w)?;
+                let (target, w) = self.local_target(model, *share)?;
                 let answer = augment(model, &target, w, order, *conditionals, self.index)?;
                 Answer::Augmentation(Box::new(answer))
             }
             Question::Expand { model, share, theta } => {
-                let target = self.target(model, *share, 1.0)?;
+                let target = self.target(model, *share)?;
                 fits(model, theta.len())?;
                 Answer::Expansion(target.expand(theta))
             }
             Question::Weigh { model, share, thetas } => {
-                let target = self.target(model, *share, 1.0)?;
+                let target = self.target(model, *share)?;
                 fits(model, thetas.cols())?;
                 let mut out = vec![0.0; thetas.rows()];
                 target.log_densities(thetas, &mut out);
@@ -87,7 +124,7 @@ impl Shard {
         })
     }
 
-    /// The likelihood of a model on these rows, built at its first use.
+    /// The likelihood of a model on these rows, kept from its first use on if there is room.
     fn likelihood(&self, model: &Model) -> Result<Arc<Likelihood>> {
         let key = model.likelihood_hash();
         let mut built = self.likelihoods.lock().expect("no thread panics while it holds the lock");
@@ -95,16 +132,26 @@ impl Shard {
             return Ok(likelihood.clone());
         }
         let likelihood = Arc::new(Likelihood::of(model, &self.table)?);
-        built.insert(key, likelihood.clone());
+        if self.budget.take(likelihood.memory()) {
+            built.insert(key, likelihood.clone());
+        }
         Ok(likelihood)
     }
 
-    /// The subposterior. `smoothing` rounds priors with a kink.
-    fn target(&self, model: &Model, share: Share, smoothing: f64) -> Result<Subposterior> {
+    /// The subposterior, as a part of the whole.
+    fn target(&self, model: &Model, share: Share) -> Result<Subposterior> {
+        let likelihood = self.likelihood(model)?;
+        let w = share.of(likelihood.observations);
+        Ok(Subposterior::new(likelihood, model.free_priors(), w, 1.0, model.start()))
+    }
+
+    /// The subposterior to be looked at by itself, and its share: priors with a kink are rounded as wide as
+    /// the share makes them.
+    fn local_target(&self, model: &Model, share: Share) -> Result<(Subposterior, f64)> {
         let likelihood = self.likelihood(model)?;
         let w = share.of(likelihood.observations);
         let priors = model.free_priors();
-        Ok(Subposterior::new(likelihood, priors, w, smoothing, model.start()))
+        Ok((Subposterior::new(likelihood, priors, w, 1.0 / w, model.start()), w))
     }
 
     fn statistics(&self, recipe: &Recipe) -> Result<Answer> {
@@ -141,8 +188,8 @@ impl Shard {
     }
 
     fn fit(&self, model: &Model, share: Share, order: &FitOrder) -> Result<Summary> {
-        let w = share.of(self.likelihood(model)?.observations);
-        let target = self.target(model, share, 1.0 / w)?.with_power(order.power);
+        let (target, w) = self.local_target(model, share)?;
+        let target = target.with_power(order.power);
         let fitted = fit(model, &target, w, order, self.index)?;
         if let (Some(folder), Some(sample)) = (&self.draws, &fitted.sample) {
             let names: Vec<String> = model.free().map(|p| p.name.clone()).collect();

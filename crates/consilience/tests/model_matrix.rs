@@ -63,7 +63,7 @@ fn splits(table: &Table) -> Vec<Vec<Vec<usize>>> {
     };
     let codes = |name: &str| match table.column(name).unwrap() {
         Column::Text { codes, .. } | Column::Logical(codes) => codes.clone(),
-        Column::Number(_) => panic!("{name} is a column of texts"),
+        Column::Number(_) | Column::Single(_) => panic!("{name} is a column of texts"),
     };
     let (a, c, flag) = (codes("a"), codes("c"), codes("flag"));
     vec![

@@ -7,6 +7,7 @@ mod faults;
 mod init;
 mod output;
 mod runs;
+mod simulate;
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};

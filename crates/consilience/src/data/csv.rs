@@ -1,6 +1,7 @@
 //! Delimited text files, compressed or not.
 
 use super::files::{Text, unreadable};
+use super::number::parse_number;
 use super::part::{FilePart, Part};
 use super::read::{TextFormat, check_names};
 use super::records::{Fault, Records};
@@ -18,6 +19,10 @@ struct Opened<'a> {
     text: Text,
     records: Records<Box<dyn BufRead>>,
     names: Vec<String>,
+    /// The line of the first record, if that is a row and was not taken yet.
+    pending: Option<u64>,
+    /// Whether the names were given and not read.
+    given: bool,
     /// The comments up to the header.
     comments: u64,
 }
@@ -61,6 +66,22 @@ pub(super) fn decode(
     Ok(FilePart { columns, numbers, comments: opened.records.comments() - opened.comments })
 }
 
+/// A first line of nothing but numbers is a row, not a header: certainly if one is not whole (years
+/// and the like may be names) or two are equal.
+fn refuse_numbers(place: &Place, names: &[String]) -> Result<()> {
+    let numbers: Option<Vec<f64>> = names.iter().map(|name| parse_number(name)).collect();
+    let Some(mut numbers) = numbers else { return Ok(()) };
+    numbers.sort_unstable_by(f64::total_cmp);
+    if numbers.iter().all(|x| x.fract() == 0.0) && numbers.windows(2).all(|w| w[0] != w[1]) {
+        return Ok(());
+    }
+    let message = format!(
+        "the file seems to have no header line: the first line is {} numbers; name the columns with columns = [\"…\", …] under [data], or put a line with their names on top",
+        names.len()
+    );
+    Err(Error::input_at(place.clone(), message))
+}
+
 fn not_utf8(place: Place) -> Error {
     Error::input_at(place, "this is not UTF-8 text; save the file as UTF-8")
 }
@@ -96,12 +117,15 @@ impl<'a> Opened<'a> {
         let delimiter = format.delimiter.or(text.tabs.then_some('\t'));
         let delimiter = delimiter.map(|c| u8::try_from(c).expect("the format was checked"));
         let records = Records::new(input, delimiter, format.comment);
-        let mut opened = Opened { file, text, records, names: Vec::new(), comments: 0 };
-        opened.read_header()?;
+        let (names, pending) = (Vec::new(), None);
+        let given = format.columns.is_some();
+        let mut opened = Opened { file, text, records, names, pending, given, comments: 0 };
+        opened.read_header(format.columns.as_deref())?;
         Ok(opened)
     }
 
-    fn read_header(&mut self) -> Result<()> {
+    /// Reads the first record: the header, or the first row if the names are given.
+    fn read_header(&mut self, given: Option<&[String]>) -> Result<()> {
         let Some(line) = self.records.next().map_err(|fault| self.faulty(fault))? else {
             let message = "the file is empty: there is no header line (comments do not count)";
             return Err(Error::input_at(Place::file(self.file), message));
@@ -124,20 +148,37 @@ impl<'a> Opened<'a> {
             };
             self.names.push(name.to_string());
         }
-        check_names(place, &self.names)
+        match given {
+            None => {
+                refuse_numbers(&place, &self.names)?;
+                check_names(place, &self.names)
+            }
+            Some(given) => {
+                if self.names != given {
+                    self.pending = Some(line);
+                    self.names = given.to_vec();
+                }
+                Ok(())
+            }
+        }
     }
 
     /// Goes on to the next row and returns its line; none at the end.
     fn next_row(&mut self) -> Result<Option<u32>> {
-        let Some(line) = self.records.next().map_err(|fault| self.faulty(fault))? else {
-            return Ok(None);
+        let line = match self.pending.take() {
+            Some(line) => line,
+            None => match self.records.next().map_err(|fault| self.faulty(fault))? {
+                Some(line) => line,
+                None => return Ok(None),
+            },
         };
         let place = || Place::file(self.file).line(line);
         let (values, names) = (self.records.len(), self.names.len());
         if values != names {
             let message = format!(
-                "this line has {values} value{}, but the header has {names} column{}; look for a delimiter too many or too few, or for a missing quote",
+                "this line has {values} value{}, but {} {names} column{}; look for a delimiter too many or too few, or for a missing quote",
                 plural(values),
+                if self.given { "`data.columns` names" } else { "the header has" },
                 plural(names)
             );
             return Err(Error::input_at(place(), message));

@@ -180,6 +180,9 @@ impl Expr {
             .take(4)
             .filter_map(|name| match table.column(name).ok()? {
                 Column::Number(values) => Some(format!("{name} = {}", r_number(values[row]))),
+                Column::Single(values) => {
+                    Some(format!("{name} = {}", r_number(f64::from(values[row]))))
+                }
                 Column::Text { codes, levels } => {
                     Some(format!("{name} = \"{}\"", levels.get(codes[row] as usize)?))
                 }
@@ -224,11 +227,16 @@ fn zip<'b>(a: &Vector<'_>, b: &Vector<'_>, f: impl Fn(f64, f64) -> f64) -> Vecto
 
 fn column<'a>(name: &'a str, table: &'a Table) -> Result<Values<'a>> {
     let column = table.column(name)?;
-    if let Some(row) = (0..table.rows()).find(|&row| column.is_missing(row)) {
+    if column.any_missing()
+        && let Some(row) = (0..table.rows()).find(|&row| column.is_missing(row))
+    {
         return Err(Error::input_at(table.place(row, Some(name)), "a value is missing"));
     }
     Ok(match column {
         Column::Number(values) => Values::Number(Vector::Rows(Cow::Borrowed(values))),
+        Column::Single(values) => {
+            Values::Number(Vector::Rows(values.iter().map(|&v| f64::from(v)).collect()))
+        }
         Column::Text { codes, levels } => Values::Text { name, codes, levels },
         Column::Logical(codes) => {
             Values::Logical(Vector::Rows(codes.iter().map(|&c| f64::from(c)).collect()))

@@ -10,7 +10,10 @@ use arrow_array::types;
 use arrow_array::{Array, LargeStringArray, StringArray, StringViewArray};
 use arrow_schema::DataType;
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
+use rayon::prelude::*;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -84,8 +87,47 @@ fn decode_unguarded(
         let message = "the file has columns but no rows; leave it out";
         return Err(Error::input_at(Place::file(file), message));
     }
+    let sizes: Vec<u64> =
+        builder.metadata().row_groups().iter().map(|g| g.num_rows().max(0) as u64).collect();
+    let metadata =
+        ArrowReaderMetadata::try_new(builder.metadata().clone(), ArrowReaderOptions::new())
+            .map_err(|e| broken(file, e))?;
+    let before = |group: usize| sizes[..group].iter().sum::<u64>();
+    let groups: Vec<Result<Vec<Decoded>>> = (0..sizes.len())
+        .into_par_iter()
+        .map(|group| {
+            let read = || row_group(file, &metadata, &names, &indices, group, before(group));
+            guarded(file, read)
+        })
+        .collect();
+    // The first error in the file's order, whoever came upon one first.
+    let mut groups = groups.into_iter().collect::<Result<Vec<_>>>()?;
     let mut columns = Vec::with_capacity(indices.len());
-    for &index in &indices {
+    // From the last column on, and one after the other: what is joined is not kept twice.
+    for &as_text in as_text.iter().rev() {
+        let parts = groups.iter_mut().filter_map(Vec::pop).collect();
+        columns.push(Decoded::join(parts, rows as usize).finish(as_text));
+    }
+    columns.reverse();
+    if let Some(read) = columns.iter().map(Part::rows).find(|&read| read != rows as usize) {
+        return Err(broken(file, format!("{read} rows instead of {rows}")));
+    }
+    Ok(FilePart { columns, numbers: (1..=rows).collect(), comments: 0 })
+}
+
+/// The columns of one row group, before which so many rows stand in the file.
+fn row_group(
+    file: &Path,
+    metadata: &ArrowReaderMetadata,
+    names: &[String],
+    indices: &[usize],
+    group: usize,
+    before: u64,
+) -> Result<Vec<Decoded>> {
+    let input = File::open(file).map_err(|error| unreadable(file, &error))?;
+    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(input, metadata.clone());
+    let mut columns = Vec::with_capacity(indices.len());
+    for &index in indices {
         let place = Place::file(file).column(names[index].as_str());
         columns.push(Decoded::new(builder.schema().field(index).data_type(), place)?);
     }
@@ -93,9 +135,10 @@ fn decode_unguarded(
     let mut order: Vec<usize> = (0..indices.len()).collect();
     order.sort_by_key(|&i| indices[i]);
 
-    let mask = ProjectionMask::roots(builder.parquet_schema(), indices);
-    let reader = builder.with_projection(mask).with_batch_size(BATCH).build();
-    let mut read = 0;
+    let mask = ProjectionMask::roots(builder.parquet_schema(), indices.iter().copied());
+    let reader =
+        builder.with_row_groups(vec![group]).with_projection(mask).with_batch_size(BATCH).build();
+    let mut read = before;
     for batch in reader.map_err(|e| broken(file, e))? {
         let batch = batch.map_err(|e| broken(file, e))?;
         for (&i, array) in order.iter().zip(batch.columns()) {
@@ -103,11 +146,7 @@ fn decode_unguarded(
         }
         read += batch.num_rows() as u64;
     }
-    if read != u64::from(rows) {
-        return Err(broken(file, format!("{read} rows instead of {rows}")));
-    }
-    let columns = columns.into_iter().zip(as_text).map(|(c, &as_text)| c.finish(as_text)).collect();
-    Ok(FilePart { columns, numbers: (1..=rows).collect(), comments: 0 })
+    Ok(columns)
 }
 
 /// A column while it is read.
@@ -118,6 +157,7 @@ struct Decoded {
 
 enum Values {
     Number(Vec<f64>),
+    Single(Vec<f32>),
     Logical(Vec<u32>),
     Text(Codes),
 }
@@ -135,7 +175,8 @@ impl Decoded {
                 Values::Text(Codes::default())
             }
             DataType::Null | DataType::Decimal256(..) => Values::Number(Vec::new()),
-            DataType::Float16 | DataType::Float32 | DataType::Float64 => Values::Number(Vec::new()),
+            DataType::Float32 => Values::Single(Vec::new()),
+            DataType::Float16 | DataType::Float64 => Values::Number(Vec::new()),
             DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) => {
                 Values::Number(Vec::new())
             }
@@ -162,7 +203,24 @@ impl Decoded {
             _ => Some(keys.as_ref().map_or(row, |keys| keys[row])),
         };
         let rows = 0..array.len();
+        let place = |row: usize| Place { row: Some(before + row as u64 + 1), ..self.place.clone() };
         match &mut self.values {
+            Values::Single(all) => {
+                let numbers = values.as_primitive::<types::Float32Type>().values();
+                if nulls.is_none() && keys.is_none() && numbers.iter().all(|x| x.is_finite()) {
+                    all.extend_from_slice(numbers);
+                    return Ok(());
+                }
+                for row in rows {
+                    let number = index(row).map(|i| (i, numbers[i]));
+                    if let Some((i, number)) = number
+                        && !number.is_finite()
+                    {
+                        return Err(Error::input_at(place(row), complaint(values, i)));
+                    }
+                    all.push(number.map_or(f32::NAN, |(_, number)| number));
+                }
+            }
             Values::Number(all) => {
                 let numbers = numbers(values);
                 for row in rows {
@@ -170,9 +228,7 @@ impl Decoded {
                     if let Some((i, number)) = number
                         && number.is_nan()
                     {
-                        let place =
-                            Place { row: Some(before + row as u64 + 1), ..self.place.clone() };
-                        return Err(Error::input_at(place, complaint(values, i)));
+                        return Err(Error::input_at(place(row), complaint(values, i)));
                     }
                     all.push(number.map_or(f64::NAN, |(_, number)| number));
                 }
@@ -205,16 +261,56 @@ impl Decoded {
         Ok(())
     }
 
+    /// The parts of a column behind each other, so many rows. There is at least one.
+    fn join(parts: Vec<Decoded>, rows: usize) -> Decoded {
+        let mut parts = parts.into_iter();
+        let mut all = parts.next().expect("a file with rows has a row group");
+        let mut rest = parts.peekable();
+        if rest.peek().is_none() {
+            return all;
+        }
+        let more = rows.saturating_sub(all.rows());
+        match &mut all.values {
+            Values::Number(all) => all.reserve_exact(more),
+            Values::Single(all) => all.reserve_exact(more),
+            Values::Logical(all) => all.reserve_exact(more),
+            Values::Text(_) => {}
+        }
+        for part in rest {
+            match (&mut all.values, part.values) {
+                (Values::Number(all), Values::Number(values)) => all.extend_from_slice(&values),
+                (Values::Single(all), Values::Single(values)) => all.extend_from_slice(&values),
+                (Values::Logical(all), Values::Logical(values)) => all.extend_from_slice(&values),
+                (Values::Text(all), Values::Text(values)) => all.append(values),
+                _ => unreachable!("a column has one type"),
+            }
+        }
+        all
+    }
+
+    fn rows(&self) -> usize {
+        match &self.values {
+            Values::Number(values) => values.len(),
+            Values::Single(values) => values.len(),
+            Values::Logical(values) => values.len(),
+            Values::Text(codes) => codes.len(),
+        }
+    }
+
     /// The whole column; spelled out if it is to be text.
     fn finish(self, as_text: bool) -> Part {
         match self.values {
             Values::Number(v) if as_text => {
                 spell(v.into_iter().map(|x| (!x.is_nan()).then(|| x.to_string())))
             }
+            Values::Single(v) if as_text => {
+                spell(v.into_iter().map(|x| (!x.is_nan()).then(|| f64::from(x).to_string())))
+            }
             Values::Logical(v) if as_text => {
                 spell(v.into_iter().map(|c| (c != MISSING).then(|| (c == 1).to_string())))
             }
             Values::Number(v) => Part::numbers(v),
+            Values::Single(v) => Part::singles(v),
             Values::Logical(v) => Part::logicals(v),
             Values::Text(v) => Part::texts(v),
         }
@@ -276,7 +372,6 @@ fn numbers(array: &dyn Array) -> Vec<f64> {
             map::<UInt64Type>(array, |v| if v <= EXACT { v as f64 } else { f64::NAN })
         }
         DataType::Float16 => map::<Float16Type>(array, |v| finite(v.to_f64())),
-        DataType::Float32 => map::<Float32Type>(array, |v| finite(f64::from(v))),
         DataType::Float64 => map::<Float64Type>(array, finite),
         DataType::Decimal32(_, s) => map::<Decimal32Type>(array, |v| decimal(i128::from(v), *s)),
         DataType::Decimal64(_, s) => map::<Decimal64Type>(array, |v| decimal(i128::from(v), *s)),

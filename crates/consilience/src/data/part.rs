@@ -32,6 +32,7 @@ enum Values {
     /// Nothing but missing values so far (and values that are not finite).
     Unknown,
     Number(Vec<f64>),
+    Single(Vec<f32>),
     Logical(Vec<u32>),
     Text(Codes),
     /// Text after all, although it began otherwise: has to be read again.
@@ -60,6 +61,21 @@ impl Codes {
     /// Adds a row with this code.
     pub fn push(&mut self, code: u32) {
         self.codes.push(code);
+    }
+
+    /// How many rows.
+    pub fn len(&self) -> usize {
+        self.codes.len()
+    }
+
+    /// Puts others behind these, in this one's numbering of levels.
+    pub fn append(&mut self, others: Codes) {
+        let (mut codes, names) = others.into_levels();
+        let new: Vec<u32> = names.iter().map(|name| self.code(name)).collect();
+        for code in &mut codes {
+            *code = new.get(*code as usize).copied().unwrap_or(MISSING);
+        }
+        append(&mut self.codes, codes);
     }
 
     fn into_levels(self) -> (Vec<u32>, Vec<String>) {
@@ -116,6 +132,11 @@ impl Part {
     /// A whole column of numbers, NaN for missing ones.
     pub fn numbers(values: Vec<f64>) -> Part {
         Part::typed(values.len(), values.iter().all(|x| x.is_nan()), Values::Number(values))
+    }
+
+    /// A whole column of numbers of half the digits, NaN for missing ones.
+    pub fn singles(values: Vec<f32>) -> Part {
+        Part::typed(values.len(), values.iter().all(|x| x.is_nan()), Values::Single(values))
     }
 
     /// A whole column of logicals.
@@ -178,6 +199,11 @@ impl Part {
         Ok(())
     }
 
+    /// How many rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
     /// The first value that spells a number which is not finite.
     pub fn odd(&self) -> Option<&Odd> {
         self.odd.as_ref()
@@ -189,7 +215,7 @@ impl Part {
         for part in parts {
             match part.values {
                 Values::Unknown => {}
-                Values::Number(_) => numbers = true,
+                Values::Number(_) | Values::Single(_) => numbers = true,
                 Values::Logical(_) => logicals = true,
                 Values::Text(_) | Values::Clash => return true,
             }
@@ -212,31 +238,49 @@ impl Part {
         let kind = parts.iter().find(|p| !matches!(p.values, Values::Unknown));
         let is_text = kind.is_some_and(|p| matches!(p.values, Values::Text(_)));
         let is_logical = kind.is_some_and(|p| matches!(p.values, Values::Logical(_)));
+        if parts.iter().all(|p| matches!(p.values, Values::Single(_))) && !parts.is_empty() {
+            return Part::join_singles(parts);
+        }
         let (mut numbers, mut codes, mut levels) = (Vec::new(), Vec::new(), Codes::default());
         for part in parts {
             match part.values {
                 Values::Number(values) if !is_text && !is_logical => append(&mut numbers, values),
+                Values::Single(values) if !is_text && !is_logical => {
+                    numbers.extend(values.into_iter().map(f64::from));
+                }
                 Values::Logical(values) if is_logical => append(&mut codes, values),
                 Values::Text(text) if is_text => {
-                    let (mut values, names) = text.into_levels();
-                    let new: Vec<u32> = names.iter().map(|name| levels.code(name)).collect();
-                    for code in &mut values {
-                        *code = new.get(*code as usize).copied().unwrap_or(MISSING);
-                    }
-                    append(&mut codes, values);
+                    levels.append(text);
                 }
-                Values::Unknown if is_text || is_logical => {
-                    codes.resize(codes.len() + part.rows, MISSING);
+                Values::Unknown if is_text => {
+                    levels.codes.resize(levels.codes.len() + part.rows, MISSING);
                 }
+                Values::Unknown if is_logical => codes.resize(codes.len() + part.rows, MISSING),
                 Values::Unknown => numbers.resize(numbers.len() + part.rows, f64::NAN),
                 _ => unreachable!("the parts of a column differ in kind"),
             }
         }
         match (is_text, is_logical) {
-            (true, _) => Column::Text { codes, levels: Arc::new(levels.into_levels().1) },
+            (true, _) => {
+                let (codes, levels) = levels.into_levels();
+                Column::Text { codes, levels: Arc::new(levels) }
+            }
             (_, true) => Column::Logical(codes),
             _ => Column::Number(numbers),
         }
+    }
+}
+
+impl Part {
+    /// Numbers that are all of half the digits stay so.
+    fn join_singles(parts: Vec<Part>) -> Column {
+        let mut all = Vec::new();
+        for part in parts {
+            if let Values::Single(values) = part.values {
+                append(&mut all, values);
+            }
+        }
+        Column::Single(all)
     }
 }
 

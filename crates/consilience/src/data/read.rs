@@ -21,7 +21,7 @@ use super::files::{Format, format_of};
 /// Values are separated by the delimiter and may stand in double quotes, in which a double quote
 /// is doubled and the delimiter and line ends lose their meaning. Surrounding spaces do not count.
 /// Lines that are empty or begin with the comment character are passed over. The first other line
-/// names the columns. An empty value, `NA`, `N/A`, `null` and `NULL` are missing values.
+/// names the columns, unless their names are given here. An empty value, `NA`, `N/A`, `null` and `NULL` are missing values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TextFormat {
@@ -30,11 +30,14 @@ pub struct TextFormat {
     pub delimiter: Option<char>,
     /// What comment lines begin with. None: there are no comments.
     pub comment: Option<char>,
+    /// The columns' names, for files without a header line. None: the first line has them. A first
+    /// line that says just these names is a header all the same.
+    pub columns: Option<Vec<String>>,
 }
 
 impl Default for TextFormat {
     fn default() -> TextFormat {
-        TextFormat { delimiter: None, comment: Some('#') }
+        TextFormat { delimiter: None, comment: Some('#'), columns: None }
     }
 }
 

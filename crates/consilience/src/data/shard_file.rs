@@ -4,7 +4,9 @@ use super::read::{TextFormat, Wanted, read_table};
 use super::table::{Column, Origin, Table};
 use crate::draft::Draft;
 use crate::{Error, Place, Result};
-use arrow_array::{ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt32Array};
+use arrow_array::{
+    ArrayRef, BooleanArray, Float32Array, Float64Array, RecordBatch, StringArray, UInt32Array,
+};
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
@@ -34,6 +36,9 @@ fn write(file: &mut File, table: &Table) -> io::Result<()> {
         let (kind, array): (DataType, ArrayRef) = match column {
             Column::Number(values) => {
                 (DataType::Float64, Arc::new(Float64Array::from(values.clone())))
+            }
+            Column::Single(values) => {
+                (DataType::Float32, Arc::new(Float32Array::from(values.clone())))
             }
             Column::Text { codes, levels } => {
                 let values = codes.iter().map(|&code| &levels[code as usize]);
@@ -117,6 +122,7 @@ mod tests {
         let origin = Origin { files: files.clone(), rows: vec![(0, 2), (1, 1), (0, 7)] };
         let columns = vec![
             ("origin_file".to_string(), Column::Number(vec![-0.0, 1e-300, f64::MAX])),
+            ("f".to_string(), Column::Single(vec![0.1, -0.0, f32::MIN_POSITIVE])),
             ("t".to_string(), text),
             ("l".to_string(), Column::Logical(vec![1, 0, 1])),
         ];

@@ -79,12 +79,17 @@ impl Partition {
 /// Deals rows out like cards, stratum after stratum, each shuffled: shards are of near-equal size,
 /// and so is their part of every stratum.
 fn deal(labels: &[u32], shards: usize, rng: &mut Stream) -> Vec<u32> {
-    let mut order: Vec<usize> = (0..labels.len()).collect();
+    // Tables have fewer than 2³² rows: their numbers are kept as u32.
+    let mut order: Vec<u32> = (0..labels.len() as u32).collect();
     order.shuffle(rng);
-    order.sort_by_key(|&row| labels[row]);
+    if labels.windows(2).any(|pair| pair[0] != pair[1]) {
+        order.sort_by_key(|&row| labels[row as usize]);
+    }
     let mut assignment = vec![0; labels.len()];
-    for (place, row) in order.into_iter().enumerate() {
-        assignment[row] = (place % shards) as u32;
+    for rows in order.chunks(shards) {
+        for (shard, &row) in (0..).zip(rows) {
+            assignment[row as usize] = shard;
+        }
     }
     assignment
 }
@@ -125,29 +130,27 @@ fn by_value(column: &Column) -> (Vec<u32>, usize) {
         let place = |key: &K| distinct.binary_search(key).expect("it is among them") as u32;
         (keys.iter().map(place).collect(), distinct.len())
     }
+    // Finite doubles sort like these integers once negative ones are turned round.
+    let sortable = |v: f64| {
+        let bits = (v + 0.0).to_bits() as i64;
+        bits ^ (((bits >> 63) as u64) >> 1) as i64
+    };
     match column {
         Column::Text { codes, levels } => {
             rank(codes.iter().map(|&c| levels[c as usize].as_str()).collect())
         }
         Column::Logical(codes) => rank(codes.clone()),
-        // Finite doubles sort like these integers once negative ones are turned round.
-        Column::Number(values) => rank(
-            values
-                .iter()
-                .map(|&v| {
-                    let bits = (v + 0.0).to_bits() as i64;
-                    bits ^ (((bits >> 63) as u64) >> 1) as i64
-                })
-                .collect(),
-        ),
+        Column::Number(values) => rank(values.iter().map(|&v| sortable(v)).collect()),
+        Column::Single(values) => rank(values.iter().map(|&v| sortable(f64::from(v))).collect()),
     }
 }
 
 fn hash(assignment: &[u32], shards: usize) -> String {
     let mut hasher = Sha256::new();
     hasher.update((shards as u64).to_le_bytes());
-    for shard in assignment {
-        hasher.update(shard.to_le_bytes());
+    for shards in assignment.chunks(1 << 12) {
+        let bytes: Vec<u8> = shards.iter().flat_map(|shard| shard.to_le_bytes()).collect();
+        hasher.update(&bytes);
     }
     hasher.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,17 +1,21 @@
 //! A table of named columns in memory, every row of which knows where it came from.
 
 use crate::{Error, Place, Result};
+use rayon::prelude::*;
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The code of a missing value in a text or logical column.
 pub const MISSING: u32 = u32::MAX;
 
-/// The values of one column. After [`Table::drop_missing`] none is missing.
+/// The values of one column. In a table of [`Table::complete_rows`] none is missing.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Column {
     /// Finite numbers; NaN stands for a missing value and for nothing else.
     Number(Vec<f64>),
+    /// The same from a source that holds no more digits than these: half the memory.
+    Single(Vec<f32>),
     /// Text: a code per row into the levels, which are distinct but in no order.
     Text {
         /// A level's number per row, or [`MISSING`].
@@ -45,6 +49,7 @@ impl Column {
     pub fn len(&self) -> usize {
         match self {
             Column::Number(values) => values.len(),
+            Column::Single(values) => values.len(),
             Column::Text { codes, .. } | Column::Logical(codes) => codes.len(),
         }
     }
@@ -58,7 +63,45 @@ impl Column {
     pub fn is_missing(&self, row: usize) -> bool {
         match self {
             Column::Number(values) => values[row].is_nan(),
+            Column::Single(values) => values[row].is_nan(),
             Column::Text { codes, .. } | Column::Logical(codes) => codes[row] == MISSING,
+        }
+    }
+
+    /// Whether any value is missing.
+    pub fn any_missing(&self) -> bool {
+        match self {
+            Column::Number(values) => values.iter().any(|v| v.is_nan()),
+            Column::Single(values) => values.iter().any(|v| v.is_nan()),
+            Column::Text { codes, .. } | Column::Logical(codes) => codes.contains(&MISSING),
+        }
+    }
+
+    /// The numbers, NaN for a missing one; `None` if these are text or logicals.
+    pub fn numbers(&self) -> Option<Cow<'_, [f64]>> {
+        match self {
+            Column::Number(values) => Some(Cow::Borrowed(values)),
+            Column::Single(values) => Some(values.iter().map(|&v| f64::from(v)).collect()),
+            Column::Text { .. } | Column::Logical(_) => None,
+        }
+    }
+
+    /// Deals the rows out to so many parts.
+    fn deal(self, assignment: &[u32], sizes: &[usize]) -> Vec<Column> {
+        match self {
+            Column::Number(values) => {
+                deal(&values, assignment, sizes).into_iter().map(Column::Number).collect()
+            }
+            Column::Single(values) => {
+                deal(&values, assignment, sizes).into_iter().map(Column::Single).collect()
+            }
+            Column::Text { codes, levels } => deal(&codes, assignment, sizes)
+                .into_iter()
+                .map(|codes| Column::Text { codes, levels: levels.clone() })
+                .collect(),
+            Column::Logical(codes) => {
+                deal(&codes, assignment, sizes).into_iter().map(Column::Logical).collect()
+            }
         }
     }
 
@@ -67,12 +110,23 @@ impl Column {
         let pick = |codes: &[u32]| rows.iter().map(|&r| codes[r]).collect();
         match self {
             Column::Number(values) => Column::Number(rows.iter().map(|&r| values[r]).collect()),
+            Column::Single(values) => Column::Single(rows.iter().map(|&r| values[r]).collect()),
             Column::Text { codes, levels } => {
                 Column::Text { codes: pick(codes), levels: levels.clone() }
             }
             Column::Logical(codes) => Column::Logical(pick(codes)),
         }
     }
+}
+
+/// The values of every part, in their order: one pass over them, since memory is read faster in its order
+/// than per part.
+fn deal<T: Copy>(values: &[T], assignment: &[u32], sizes: &[usize]) -> Vec<Vec<T>> {
+    let mut parts: Vec<Vec<T>> = sizes.iter().map(|&size| Vec::with_capacity(size)).collect();
+    for (value, &part) in values.iter().zip(assignment) {
+        parts[part as usize].push(*value);
+    }
+    parts
 }
 
 impl Table {
@@ -134,17 +188,50 @@ impl Table {
         Table { names: self.names.clone(), columns, origin }
     }
 
-    /// Leaves out the rows in which any column is missing; also returns how many those were.
-    pub fn drop_missing(&self) -> (Table, usize) {
-        let complete: Vec<usize> = (0..self.rows())
-            .filter(|&row| !self.columns.iter().any(|c| c.is_missing(row)))
+    /// Deals the rows out to so many tables, `assignment` naming each row's. Columns are given up one
+    /// after the other, so that the rows are not in memory twice.
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many assignments as rows, or one of them is not below `parts`.
+    pub fn deal(self, assignment: &[u32], parts: usize) -> Vec<Table> {
+        assert_eq!(assignment.len(), self.rows(), "one assignment per row");
+        let mut sizes = vec![0; parts];
+        assignment.iter().for_each(|&part| sizes[part as usize] += 1);
+        let Table { names, columns, origin } = self;
+        let rows = deal(&origin.rows, assignment, &sizes);
+        let files = origin.files;
+        drop(origin.rows);
+        let mut tables: Vec<Table> = rows
+            .into_iter()
+            .map(|rows| Table {
+                names: names.clone(),
+                columns: Vec::with_capacity(columns.len()),
+                origin: Origin { files: files.clone(), rows },
+            })
             .collect();
-        let dropped = self.rows() - complete.len();
-        if dropped == 0 { (self.clone(), 0) } else { (self.select(&complete), dropped) }
+        for column in columns {
+            let dealt = column.deal(assignment, &sizes);
+            tables.iter_mut().zip(dealt).for_each(|(table, column)| table.columns.push(column));
+        }
+        tables
+    }
+
+    /// The rows in which no column is missing; `None` if those are all.
+    pub fn complete_rows(&self) -> Option<Vec<usize>> {
+        let holed: Vec<&Column> = self.columns.par_iter().filter(|c| c.any_missing()).collect();
+        if holed.is_empty() {
+            return None;
+        }
+        let complete = |row: &usize| !holed.iter().any(|c| c.is_missing(*row));
+        Some((0..self.rows()).filter(complete).collect())
     }
 
     /// An error that names the first missing value, if there is one.
     pub fn refuse_missing(&self) -> Result<()> {
+        if self.complete_rows().is_none() {
+            return Ok(());
+        }
         for row in 0..self.rows() {
             for (name, column) in self.names.iter().zip(&self.columns) {
                 if column.is_missing(row) {
@@ -156,5 +243,38 @@ impl Table {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::testing::{number, table, text, truth};
+
+    #[test]
+    fn dealing_is_selecting() {
+        let whole = table(vec![
+            ("x", number(&[1.0, 2.0, 3.0, 4.0, 5.0])),
+            ("s", Column::Single(vec![0.1, 0.2, 0.3, 0.4, 0.5])),
+            ("t", text(&["a", "b", "a", "c", "b"])),
+            ("l", truth(&[true, false, true, true, false])),
+        ]);
+        let parts = whole.clone().deal(&[2, 0, 2, 0, 0], 4);
+        let rows: [&[usize]; 4] = [&[1, 3, 4], &[], &[0, 2], &[]];
+        assert_eq!(parts, rows.map(|rows| whole.select(rows)));
+    }
+
+    #[test]
+    fn incomplete_rows_are_found_in_every_kind_of_column() {
+        let mut whole = vec![
+            ("x", number(&[1.0, f64::NAN, 3.0, 4.0, 5.0])),
+            ("s", Column::Single(vec![0.1, 0.2, f32::NAN, 0.4, 0.5])),
+            ("l", Column::Logical(vec![0, 1, 1, MISSING, 0])),
+        ];
+        assert_eq!(table(whole.clone()).complete_rows(), Some(vec![0, 4]));
+        assert!(table(whole.clone()).refuse_missing().is_err());
+        whole.iter_mut().for_each(|(_, column)| *column = column.select(&[0, 4]));
+        assert_eq!(table(whole.clone()).complete_rows(), None);
+        assert!(table(whole).refuse_missing().is_ok());
     }
 }

@@ -8,7 +8,7 @@ use crate::model::{Family, Gaussian, Model};
 use crate::target::Expansion;
 use crate::{Error, Result};
 use libm::{exp, lgamma, log};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// log p(y_s|θ) for θ = the free coefficients, then the family's own parameter if it is free.
 #[derive(Debug, Clone)]
@@ -49,18 +49,23 @@ impl Likelihood {
         fixed_extra: Option<f64>,
         kernel: Kernel,
     ) -> Likelihood {
-        let n = design.response.len();
-        let ones;
-        let weights = match &design.weights {
-            Some(weights) => weights,
-            None => {
-                ones = vec![1.0; n];
-                &ones
-            }
-        };
-        let mut offset = design.offset.clone().unwrap_or_else(|| vec![0.0; n]);
+        Likelihood::of_design(family, design.clone(), fixed, fixed_extra, kernel)
+    }
+
+    /// The same without a copy of the design.
+    fn of_design(
+        family: Family,
+        design: Design,
+        fixed: &[Option<f64>],
+        fixed_extra: Option<f64>,
+        kernel: Kernel,
+    ) -> Likelihood {
+        let y = design.response;
+        let n = y.len();
+        let weights = design.weights.unwrap_or_else(|| vec![1.0; n]);
+        let mut offset = design.offset.unwrap_or_else(|| vec![0.0; n]);
         let mut columns = Vec::new();
-        for (column, value) in design.columns.iter().zip(fixed) {
+        for (column, value) in design.columns.into_iter().zip(fixed) {
             match value {
                 None => columns.push(column),
                 Some(value) => {
@@ -68,30 +73,28 @@ impl Likelihood {
                 }
             }
         }
-        let nonzero = columns
-            .iter()
-            .map(|c| c.iter().zip(weights).fold(0.0, |n, (x, w)| if *x == 0.0 { n } else { n + w }))
-            .collect();
-        let y = &design.response;
+        let counted = |(x, w): (&f64, &f64)| if *x == 0.0 { 0.0 } else { *w };
+        let nonzero = columns.iter().map(|c| c.iter().zip(&weights).map(counted).sum()).collect();
+        let observations = weights.iter().sum();
+        let coefficients = columns.len();
         let mut distinct = n;
         let body = if family == Family::Gaussian {
             let target: Vec<f64> = y.iter().zip(&offset).map(|(y, o)| y - o).collect();
-            Body::Gaussian(Gaussian::of_rows(&columns, &target, weights))
+            let columns: Vec<&Vec<f64>> = columns.iter().collect();
+            Body::Gaussian(Gaussian::of_rows(&columns, &target, &weights))
         } else {
-            let merged = Merged::new(&columns, y, &offset, weights);
-            distinct = merged.count.len();
-            let Merged { columns, offset, count, total } = &merged;
-            let rows = Rows::new(family, columns, offset, count, total, kernel);
-            let outcomes = (family == Family::NegativeBinomial).then(|| Outcomes::new(y, weights));
+            let outcomes =
+                (family == Family::NegativeBinomial).then(|| Outcomes::new(&y, &weights));
             let constant = if family.is_count() {
-                -y.iter().zip(weights).map(|(y, w)| w * lgamma(y + 1.0)).sum::<f64>()
+                -y.iter().zip(&weights).map(|(y, w)| w * lgamma(y + 1.0)).sum::<f64>()
             } else {
                 0.0
             };
+            let Merged { columns, offset, count, total } = Merged::new(columns, y, offset, weights);
+            distinct = count.len();
+            let rows = Rows::new(family, &columns, &offset, &count, &total, kernel);
             Body::Rows { rows, constant, outcomes }
         };
-        let observations = weights.iter().sum();
-        let coefficients = columns.len();
         Likelihood { observations, nonzero, distinct, coefficients, fixed_extra, body }
     }
 
@@ -127,7 +130,16 @@ impl Likelihood {
         let fixed: Vec<Option<f64>> = model.parameters.iter().map(|p| p.prior.fixed()).collect();
         let (coefficients, own) = fixed.split_at(design.columns.len());
         let own = own.first().copied().flatten();
-        Ok(Likelihood::new(model.family, &design, coefficients, own, model.kernel))
+        Ok(Likelihood::of_design(model.family, design, coefficients, own, model.kernel))
+    }
+
+    /// About how many bytes it takes.
+    pub fn memory(&self) -> usize {
+        match &self.body {
+            Body::Gaussian(_) => 2 * self.coefficients * self.coefficients * size_of::<f64>(),
+            // The columns; offset, count and total of every row.
+            Body::Rows { .. } => self.distinct * (self.coefficients + 3) * size_of::<f64>(),
+        }
     }
 
     /// X'X over the free coefficients.
@@ -287,15 +299,18 @@ struct Merged {
 }
 
 impl Merged {
-    fn new(columns: &[&Vec<f64>], y: &[f64], offset: &[f64], weights: &[f64]) -> Merged {
+    fn new(columns: Vec<Vec<f64>>, y: Vec<f64>, offset: Vec<f64>, weights: Vec<f64>) -> Merged {
+        if weights.iter().all(|w| *w == 1.0) && is_hopeless(&columns, &offset) {
+            return Merged { columns, offset, count: weights, total: y };
+        }
+        Merged::by_hash(&columns, &y, &offset, &weights)
+    }
+
+    fn by_hash(columns: &[Vec<f64>], y: &[f64], offset: &[f64], weights: &[f64]) -> Merged {
         let n = y.len();
-        let mut hash = vec![0xcbf2_9ce4_8422_2325_u64; n];
+        let mut hashes = vec![0xcbf2_9ce4_8422_2325_u64; n];
         for values in columns.iter().map(|c| c.as_slice()).chain([offset]) {
-            for (h, v) in hash.iter_mut().zip(values) {
-                // + 0.0 makes −0 and 0 one value.
-                *h = (*h ^ (v + 0.0).to_bits()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-                *h ^= *h >> 29;
-            }
+            hashes.iter_mut().zip(values).for_each(|(h, v)| *h = hash(*h, *v));
         }
         let same =
             |i: usize, k: usize| offset[i] == offset[k] && columns.iter().all(|c| c[i] == c[k]);
@@ -303,7 +318,7 @@ impl Merged {
         let (mut count, mut total) = (Vec::new(), Vec::new());
         let mut slots: HashMap<u64, Vec<u32>> = HashMap::with_capacity(n.min(1 << 16));
         for i in (0..n).filter(|&i| weights[i] > 0.0) {
-            let candidates = slots.entry(hash[i]).or_default();
+            let candidates = slots.entry(hashes[i]).or_default();
             let slot = candidates.iter().map(|&s| s as usize).find(|&s| same(i, first[s]));
             let slot = slot.unwrap_or_else(|| {
                 candidates.push(first.len() as u32);
@@ -331,6 +346,41 @@ impl Merged {
             total: order.iter().map(|&s| total[s]).collect(),
         }
     }
+}
+
+/// The hash of a row, one more value taken in.
+fn hash(row: u64, value: f64) -> u64 {
+    // + 0.0 makes −0 and 0 one value.
+    let mixed = (row ^ (value + 0.0).to_bits()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed ^ mixed >> 29
+}
+
+/// Rows below which looking for equal ones costs nothing to speak of.
+const FEW: usize = 4096;
+
+/// Whether hardly any rows are equal and hardly a value is 0, so that merging and sorting would cost more
+/// than they save. It goes by 8√n rows: if no two of them are equal then, most likely, no more than one
+/// row in ten has an equal among all n.
+fn is_hopeless(columns: &[Vec<f64>], offset: &[f64]) -> bool {
+    let n = offset.len();
+    if n < FEW {
+        return false;
+    }
+    let sample = 8 * n.isqrt();
+    let mut seen = HashSet::with_capacity(sample);
+    let mut zeros = 0;
+    for k in 0..sample {
+        // Somewhere in the k-th of equal parts: evenly, but without a period that the rows might share.
+        let jitter = (k.wrapping_mul(0x9e37_79b9) >> 8) % (n / sample);
+        let i = k * n / sample + jitter;
+        let start = hash(0xcbf2_9ce4_8422_2325, offset[i]);
+        let row = columns.iter().map(|c| c[i]);
+        zeros += row.clone().filter(|x| *x == 0.0).count();
+        if !seen.insert(row.fold(start, hash)) {
+            return false;
+        }
+    }
+    zeros * 5 < sample * columns.len()
 }
 
 /// log of the mean of the outcome on the link's scale, for a starting point of the intercept.

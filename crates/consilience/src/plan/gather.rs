@@ -2,7 +2,7 @@
 
 use super::outline::{Outline, at_formula};
 use crate::compare::PartitionReport;
-use crate::data::read::{TextFormat, Wanted, column_names, find_files, read_table};
+use crate::data::read::{Wanted, column_names, find_files, read_table};
 use crate::data::split::{Partition, Strata, split};
 use crate::data::{Request, Table, Terms, agree_or_blame, describe};
 use crate::study::{Missing, SplitBy, Study};
@@ -27,28 +27,24 @@ pub struct Gathered {
     pub warnings: Vec<Warning>,
 }
 
-/// How the study says that text files are written.
-pub(crate) fn text_format(study: &Study) -> TextFormat {
-    TextFormat { delimiter: study.data.delimiter, comment: study.data.comment }
-}
-
 impl Gathered {
     /// Reads, checks and splits a study's data.
     pub fn new(study: Study) -> Result<Gathered> {
         let (mut files, mut names) = (Vec::new(), Vec::new());
         let outline = Outline::new(study, |study| {
             files = find_files(&study.data.folder, &study.data.path)?;
-            names = column_names(&files[0], &text_format(study))?;
+            names = column_names(&files[0], &study.data.text_format())?;
             Ok(names.clone())
         })?;
         let Complete { table, dropped, mut warnings } = read_complete(&outline, &files)?;
         let study = &outline.study;
         warnings.splice(0..0, study.notes.iter().cloned());
         let partition = partition(study, &table, &outline.terms)?;
-        let shards = partition.rows().iter().map(|rows| table.select(rows)).collect();
+        let rows = table.rows();
+        let shards = table.deal(&partition.assignment, partition.shards);
         let partition = PartitionReport {
             shards: partition.shards,
-            rows: table.rows(),
+            rows,
             dropped,
             by: study.split.by.to_string(),
             seed: study.split.seed,
@@ -69,7 +65,7 @@ pub(crate) struct Complete {
 /// Reads the columns that a study needs, and deals with missing values as it says.
 pub(crate) fn read_complete(outline: &Outline, files: &[PathBuf]) -> Result<Complete> {
     let study = &outline.study;
-    let read = read_table(files, &text_format(study), &Wanted::Named(&outline.columns()))?;
+    let read = read_table(files, &study.data.text_format(), &Wanted::Named(&outline.columns()))?;
     let mut warnings = Vec::new();
     if read.comments > 0 {
         let message = format!("comment lines passed over after the header: {}", read.comments);
@@ -95,8 +91,9 @@ fn complete(study: &Study, table: Table) -> Result<(Table, usize)> {
     if study.data.missing == Missing::Error {
         table.refuse_missing()?;
     }
-    let (complete, dropped) = table.drop_missing();
-    if complete.rows() == 0 {
+    let Some(rows) = table.complete_rows() else { return Ok((table, 0)) };
+    let dropped = table.rows() - rows.len();
+    if rows.is_empty() {
         let message = format!(
             "no row is complete: all {dropped} rows miss a value in a column that the study uses ({}); leave such a column out of the formulas, or fill the values in",
             missing_counts(&table)?
@@ -105,7 +102,7 @@ fn complete(study: &Study, table: Table) -> Result<(Table, usize)> {
         let place = files.first().map(|(file, _)| Place::file(file)).unwrap_or_default();
         return Err(Error::input_at(place, message));
     }
-    Ok((complete, dropped))
+    Ok((table.select(&rows), dropped))
 }
 
 /// `x: 12, z: 3`: the columns that miss most values, and how many.

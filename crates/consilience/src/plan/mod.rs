@@ -13,10 +13,11 @@ use crate::combine::{Setting, baselines, combine};
 use crate::compare::{Baselines, Comparison, PartitionReport, VERSION, sweep};
 use crate::data::Formula;
 use crate::engine::{Engine, Observer, Session, Threads, Traffic};
-use crate::shard::Shard;
+use crate::shard::{Budget, Shard};
 use crate::study::Study;
 use crate::{Result, Warning};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A study whose shards have agreed on its models: ready to run.
 #[derive(Debug)]
@@ -46,7 +47,9 @@ impl Plan {
     pub fn new(study: Study, threads: usize, observer: &dyn Observer) -> Result<Plan> {
         let mut gathered = Gathered::new(study)?;
         let tables = std::mem::take(&mut gathered.shards);
-        let shards = tables.into_iter().enumerate().map(|(index, table)| Shard::new(index, table));
+        let budget = Arc::new(Budget::default());
+        let shard = |(index, table)| Shard::new(index, table).with_budget(budget.clone());
+        let shards = tables.into_iter().enumerate().map(shard);
         let engine = Threads::new(shards.collect(), threads)?;
         Plan::on(gathered, engine, observer)
     }

@@ -102,7 +102,7 @@ pub(crate) fn schema_hash<'a>(names: impl Iterator<Item = &'a str>) -> String {
 pub(super) fn schema_of(table: &Table) -> Result<Vec<SchemaColumn>> {
     let kind = |name: &String| {
         Ok(match table.column(name)? {
-            Column::Number(_) => "number",
+            Column::Number(_) | Column::Single(_) => "number",
             Column::Text { .. } => "text",
             Column::Logical(_) => "logical",
         })

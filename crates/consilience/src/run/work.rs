@@ -3,7 +3,7 @@
 use super::directory::{Lock, Run};
 use super::exchange::{Asked, Found, answer_path, find, read_question};
 use super::message::{self, AnswerHeader, Failure, Kind, Reply, largest_answer};
-use crate::shard::Shard;
+use crate::shard::{Budget, Shard};
 use crate::{Error, Place, Result};
 use rayon::prelude::*;
 use std::collections::HashMap;
@@ -22,15 +22,20 @@ impl Work for () {
 
 /// Shards that a worker has read, so that it need not read them for every round.
 #[derive(Debug, Default)]
-pub struct Kept(Mutex<HashMap<usize, Arc<Shard>>>);
+pub struct Kept {
+    shards: Mutex<HashMap<usize, Arc<Shard>>>,
+    /// What their likelihoods may take.
+    budget: Arc<Budget>,
+}
 
 impl Kept {
     fn shard(&self, run: &Run, index: usize) -> Result<Arc<Shard>> {
-        let kept = || self.0.lock().expect("no thread panics while it holds the lock");
+        let kept = || self.shards.lock().expect("no thread panics while it holds the lock");
         if let Some(shard) = kept().get(&index) {
             return Ok(shard.clone());
         }
-        let shard = Arc::new(Shard::new(index, run.shard(index)?));
+        let shard = Shard::new(index, run.shard(index)?).with_budget(self.budget.clone());
+        let shard = Arc::new(shard);
         kept().insert(index, shard.clone());
         Ok(shard)
     }

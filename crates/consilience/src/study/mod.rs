@@ -50,6 +50,7 @@ pub use prior::{
 };
 pub use template::template;
 
+use crate::data::read::TextFormat;
 use crate::model::Family;
 use crate::{Place, Result, Warning};
 use serde::{Deserialize, Serialize};
@@ -90,6 +91,8 @@ pub struct Data {
     pub missing: Missing,
     /// The column that says how often a row counts.
     pub weights: Option<String>,
+    /// The names of the columns of text files without a header line.
+    pub columns: Option<Vec<String>>,
     /// What parts the columns of a text file, an ASCII character; unless it is to be found out.
     pub delimiter: Option<char>,
     /// What begins a comment in a text file, an ASCII character.
@@ -103,9 +106,18 @@ impl Default for Data {
             folder: PathBuf::new(),
             missing: Missing::default(),
             weights: None,
+            columns: None,
             delimiter: None,
             comment: Some('#'),
         }
+    }
+}
+
+impl Data {
+    /// How text files are to be read.
+    pub fn text_format(&self) -> TextFormat {
+        let Data { delimiter, comment, .. } = *self;
+        TextFormat { delimiter, comment, columns: self.columns.clone() }
     }
 }
 

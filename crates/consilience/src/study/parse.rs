@@ -16,7 +16,7 @@ use std::io::Read;
 use std::path::Path;
 
 const TABLES: &[&str] = &["data", "split", "prior", "model", "evidence"];
-const DATA: &[&str] = &["path", "missing", "weights", "delimiter", "comment"];
+const DATA: &[&str] = &["path", "missing", "weights", "columns", "delimiter", "comment"];
 const SPLIT: &[&str] = &["shards", "by", "share", "seed", "clusters"];
 const PRIOR: &[&str] = &["coefficients", "intercept", "log_sd", "log_dispersion", "parameters"];
 const MODEL: &[&str] = &["name", "formula", "family", "probability", "prior"];
@@ -156,6 +156,21 @@ fn data(section: Option<Section<'_>>, file: &Path) -> Result<Data> {
     }
     if let Some(item) = section.get("weights") {
         data.weights = Some(item.filled_text("the name of a column")?.to_string());
+    }
+    if let Some(item) = section.get("columns") {
+        let wanted = "a list of the names of a text file's columns, such as [\"y\", \"x\"]";
+        let Some(items) = item.elements().filter(|items| !items.is_empty()) else {
+            return Err(item.error(format!("must be {wanted}")));
+        };
+        let mut names: Vec<String> = Vec::with_capacity(items.len());
+        for name in items {
+            let text = name.filled_text("the name of a column")?.trim().to_string();
+            if names.contains(&text) {
+                return Err(name.error(format!("names `{}` a second time", clip(&text))));
+            }
+            names.push(text);
+        }
+        data.columns = Some(names);
     }
     if let Some(item) = section.get("delimiter") {
         let wanted = "one character, or \"tab\"";

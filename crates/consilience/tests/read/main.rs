@@ -52,6 +52,7 @@ fn values(table: &Table, name: &str) -> String {
     let spelled = (0..table.rows()).map(|row| match column {
         _ if column.is_missing(row) => "?".to_string(),
         Column::Number(values) => values[row].to_string(),
+        Column::Single(values) => values[row].to_string(),
         Column::Text { codes, levels } => format!("'{}'", levels[codes[row] as usize]),
         Column::Logical(codes) => (codes[row] == 1).to_string(),
     });

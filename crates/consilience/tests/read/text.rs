@@ -51,10 +51,40 @@ fn impossible_formats_are_refused() {
 #[test]
 fn the_format_has_defaults_on_the_wire() {
     let format: TextFormat = serde_json::from_str("{}").expect("a format");
-    assert_eq!(format, TextFormat { delimiter: None, comment: Some('#') });
-    let format = TextFormat { delimiter: Some(';'), comment: None };
+    assert_eq!(format, TextFormat::default());
+    let columns = Some(vec!["a".to_string()]);
+    let format = TextFormat { delimiter: Some(';'), comment: None, columns };
     let json = serde_json::to_string(&format).expect("JSON");
     assert_eq!(serde_json::from_str::<TextFormat>(&json).expect("a format"), format);
+}
+
+#[test]
+fn columns_can_be_named_from_outside() {
+    let columns = Some(vec!["y".to_string(), "x".to_string()]);
+    let format = TextFormat { columns, ..TextFormat::default() };
+    for (content, first_line) in
+        [("1,a\n2,b\n", 1), ("# no header\n1,a\n\n2,b", 2), ("y, x\n1,a\n2,b\n", 2)]
+    {
+        let table = read_as(&format, content).expect(content).table;
+        assert_eq!(table.names(), ["y", "x"], "{content}");
+        assert_eq!((values(&table, "y"), values(&table, "x")), ("1 2".into(), "'a' 'b'".into()));
+        assert_eq!(table.place(0, None).line, Some(first_line), "{content}");
+    }
+    // Other names than those given are a row: that is seen by its values.
+    let table = read_as(&format, "x,y\n1,a\n").expect("a table").table;
+    assert_eq!(values(&table, "y"), "'x' '1'");
+    refused(read_as(&format, "1,2,3\n"), &["line 1", "3 values", "`data.columns` names 2 columns"]);
+}
+
+#[test]
+fn a_missing_header_is_noticed() {
+    for content in ["1.0,0.5\n0.0,2\n", "1,1\n0,1\n", "-1e-3\n2\n"] {
+        let parts = ["line 1", "no header line", "columns = ["];
+        refused(read_as(&TextFormat::default(), content), &parts);
+    }
+    // Years may be names.
+    let table = read_as(&TextFormat::default(), "2001,2002\n0.5,1\n").expect("a table").table;
+    assert_eq!(table.names(), ["2001", "2002"]);
 }
 
 #[test]

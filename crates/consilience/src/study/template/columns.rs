@@ -49,6 +49,9 @@ impl Profile {
         let present = (0..column.len()).filter(|&row| !column.is_missing(row)).count();
         let values = match column {
             Column::Number(values) => Values::Numbers(distinct(values.iter().copied())),
+            Column::Single(values) => {
+                Values::Numbers(distinct(values.iter().map(|&v| f64::from(v))))
+            }
             Column::Logical(codes) => {
                 Values::Logicals([0, 1].into_iter().filter(|code| codes.contains(code)).count())
             }
@@ -219,11 +222,9 @@ fn is_count(values: &[f64]) -> bool {
 
 /// Whether a measurement is on the scale that the default priors are made for.
 fn is_near_one(column: &Column) -> bool {
-    let values: Vec<f64> = match column {
-        Column::Number(values) => values.iter().copied().filter(|v| !v.is_nan()).collect(),
-        // Numbers that stand as text: not worth the trouble.
-        _ => return false,
-    };
+    // Numbers that stand as text: not worth the trouble.
+    let Some(numbers) = column.numbers() else { return false };
+    let values: Vec<f64> = numbers.iter().copied().filter(|v| !v.is_nan()).collect();
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     let sd = (values.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / n).sqrt();

@@ -9,6 +9,7 @@ const FULL: &str = r##"
 path = ["../data/*.csv", "b.parquet"]
 missing = "error"
 weights = "n"
+columns = ["late", "n"]
 delimiter = ";"
 comment = ""
 [split]
@@ -63,6 +64,7 @@ fn everything_that_can_be_said_is_read() {
             folder: "folder".into(),
             missing: Missing::Error,
             weights: Some("n".into()),
+            columns: Some(vec!["late".into(), "n".into()]),
             delimiter: Some(';'),
             comment: None,
         }
@@ -79,16 +81,16 @@ fn everything_that_can_be_said_is_read() {
     );
     assert_eq!(study.prior.intercept, Some(Prior::StudentT { df: 3.0, mean: 0.0, scale: 2.5 }));
     assert_eq!(study.prior.log_dispersion.unwrap().to_string(), "cauchy(0, 1)");
-    assert_eq!(study.prior.parameters["age"].line, 20);
+    assert_eq!(study.prior.parameters["age"].line, 21);
     let [first, second] = &study.models[..] else { panic!("two models") };
     assert_eq!(first.name, "carrier and delay");
-    assert_eq!((first.line, first.formula_line, first.probability), (21, 23, 0.75));
+    assert_eq!((first.line, first.formula_line, first.probability), (22, 24, 0.75));
     assert_eq!(first.prior.coefficients, Some(Prior::Laplace { mean: 1.0, scale: 2.0 }));
     let named = first.prior.parameters["carrier UA"];
-    assert_eq!(named, NamedPrior { prior: Prior::Normal { mean: 0.0, sd: 2.0 }, line: 31 });
+    assert_eq!(named, NamedPrior { prior: Prior::Normal { mean: 0.0, sd: 2.0 }, line: 32 });
     // The name is the formula on one line; the formula stays as it is.
     assert_eq!((second.name.as_str(), second.formula.as_str()), ("late ~ age", "late ~\n  age"));
-    assert_eq!((second.line, second.formula_line, second.probability), (32, 33, 0.25));
+    assert_eq!((second.line, second.formula_line, second.probability), (33, 34, 0.25));
     let expected = EvidenceOptions {
         local: Local::Importance,
         combine: Combine::Normal,
@@ -117,6 +119,7 @@ fn defaults_are_as_documented() {
     assert_eq!(study.data, Data { path: vec!["d.csv".into()], ..study.data.clone() });
     assert_eq!((study.data.missing, study.data.comment), (Missing::Drop, Some('#')));
     assert_eq!((study.data.weights.as_ref(), study.data.delimiter), (None, None));
+    assert_eq!(study.data.columns, None);
     let Split { shards, by, share, seed, clusters } = study.split.clone();
     assert_eq!((shards, study.split.count(), by), (None, Some(1), SplitBy::Random));
     assert_eq!((share, seed, clusters), (ShareRule::Equal, 1, 10));

@@ -73,6 +73,11 @@ fn wrong_values_of_data_split_and_evidence() {
             &["`data.missing` must be one of \"drop\", \"error\", not true or false"],
         ),
         ("data", "weights = ''", &["`data.weights` is empty", "name of a column"]),
+        ("data", "columns = 'y'", &["`data.columns` must be a list of the names"]),
+        ("data", "columns = []", &["`data.columns` must be a list of the names"]),
+        ("data", "columns = ['y', 2]", &["`data.columns[1]`", "not an integer"]),
+        ("data", "columns = ['y', '']", &["`data.columns[1]` is empty"]),
+        ("data", "columns = ['y', ' y']", &["`data.columns[1]` names `y` a second time"]),
         (
             "data",
             "delimiter = ';;'",

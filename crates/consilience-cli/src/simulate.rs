@@ -1,0 +1,40 @@
+//! Simulated data as a file.
+
+use crate::arguments::{SimulateArguments, Simulation};
+use crate::files::write_with;
+use crate::progress::Bar;
+use crate::shell::word;
+use consilience::simulate::{Format, write_higgs};
+use consilience::{Error, Place, Result};
+use std::path::Path;
+
+/// Writes the data, and returns what is to be printed.
+pub fn write(arguments: &SimulateArguments) -> Result<String> {
+    let SimulateArguments { what: Simulation::Higgs, rows, out, seed, force, quiet } = arguments;
+    let format = Format::of(out)?;
+    refuse(out, *force)?;
+    let bar = Bar::of_rows(!quiet, *rows);
+    write_with(out, |file| write_higgs(file, format, *rows, *seed, &mut |done| bar.set(done)))?;
+    bar.clear();
+    Ok(format!(
+        "{} is written: {rows} rows, 29 columns, seed {seed}. Then\n  consilience compare examples/higgs.toml --data {}\n",
+        out.display(),
+        word(out)
+    ))
+}
+
+/// What cannot be written to should be known before the work.
+fn refuse(out: &Path, force: bool) -> Result<()> {
+    let wrong = |message: &str| Err(Error::input_at(Place::file(out), message));
+    if out.is_dir() {
+        return wrong("this is a folder; name the file to write");
+    }
+    let folder = out.parent().filter(|p| !p.as_os_str().is_empty());
+    if folder.is_some_and(|folder| !folder.is_dir()) {
+        return wrong("there is no such folder; make it first, or name another");
+    }
+    if out.symlink_metadata().is_ok() && !force {
+        return wrong("this file is there already; --force replaces it, --out names another");
+    }
+    Ok(())
+}

@@ -1,0 +1,160 @@
+//! Data to try things on, of any size and always the same for the same seed.
+
+pub mod higgs;
+
+use crate::Result;
+use crate::{Error, Place};
+use arrow_array::{ArrayRef, Float32Array, RecordBatch};
+use arrow_schema::{DataType, Field, Schema};
+use flate2::Compression as Level;
+use flate2::write::GzEncoder;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::file::properties::WriterProperties;
+use parquet::schema::types::ColumnPath;
+use rayon::prelude::*;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+/// How simulated data are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Parquet with the columns' names and types.
+    Parquet,
+    /// Text with commas and no header line, as the HIGGS data set comes.
+    Csv,
+    /// The same, compressed.
+    CsvGz,
+}
+
+impl Format {
+    /// The format that a file's ending stands for.
+    pub fn of(file: &Path) -> Result<Format> {
+        let name = file.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+        [
+            (".parquet", Format::Parquet),
+            (".pq", Format::Parquet),
+            (".csv", Format::Csv),
+            (".csv.gz", Format::CsvGz),
+        ]
+        .into_iter()
+        .find_map(|(ending, format)| name.ends_with(ending).then_some(format))
+        .ok_or_else(|| {
+            let message = "the ending is none of .parquet .pq .csv .csv.gz; name such a file";
+            Error::input_at(Place::file(file), message)
+        })
+    }
+}
+
+/// Blocks that are made before they are written: one row group of a Parquet file. Memory is bounded by
+/// this, whatever the number of rows.
+const GROUP: usize = 8;
+
+/// The rows of a full row group.
+pub const ROW_GROUP: usize = GROUP * higgs::BLOCK;
+
+/// Writes so many rows of simulated collisions ([`higgs`]), calling `written` with the number of rows
+/// that are done after every [`ROW_GROUP`] of them.
+pub fn write_higgs(
+    out: impl Write + Send,
+    format: Format,
+    rows: u64,
+    seed: u64,
+    written: &mut dyn FnMut(u64),
+) -> io::Result<()> {
+    match format {
+        Format::Parquet => {
+            let mut sink = parquet_sink(out)?;
+            let schema = sink.schema.clone();
+            groups(rows, seed, written, &mut |blocks| {
+                for block in blocks {
+                    let columns = block.into_iter();
+                    let columns = columns.map(|c| Arc::new(Float32Array::from(c)) as ArrayRef);
+                    let batch = RecordBatch::try_new(schema.clone(), columns.collect())
+                        .map_err(io::Error::other)?;
+                    sink.writer.write(&batch)?;
+                }
+                sink.writer.flush()?;
+                Ok(())
+            })?;
+            sink.writer.close()?;
+            Ok(())
+        }
+        Format::Csv => {
+            let mut out = BufWriter::with_capacity(1 << 20, out);
+            write_text(&mut out, rows, seed, written)?;
+            out.flush()
+        }
+        Format::CsvGz => {
+            let out = BufWriter::with_capacity(1 << 20, out);
+            let mut out = GzEncoder::new(out, Level::fast());
+            write_text(&mut out, rows, seed, written)?;
+            out.finish()?.flush()
+        }
+    }
+}
+
+struct ParquetSink<W: Write + Send> {
+    writer: ArrowWriter<W>,
+    schema: Arc<Schema>,
+}
+
+fn parquet_sink<W: Write + Send>(out: W) -> io::Result<ParquetSink<W>> {
+    let field = |name: &&str| Field::new(*name, DataType::Float32, false);
+    let schema = Arc::new(Schema::new(higgs::COLUMNS.iter().map(field).collect::<Vec<_>>()));
+    let mut properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_max_row_group_row_count(Some(ROW_GROUP))
+        // Hardly a value occurs twice,
+        .set_dictionary_enabled(false);
+    // but for these.
+    for name in higgs::COLUMNS.iter().filter(|n| **n == "label" || n.ends_with("b-tag")) {
+        properties = properties.set_column_dictionary_enabled(ColumnPath::from(*name), true);
+    }
+    let writer = ArrowWriter::try_new(out, schema.clone(), Some(properties.build()))?;
+    Ok(ParquetSink { writer, schema })
+}
+
+fn write_text(
+    out: &mut dyn Write,
+    rows: u64,
+    seed: u64,
+    written: &mut dyn FnMut(u64),
+) -> io::Result<()> {
+    groups(rows, seed, written, &mut |blocks| {
+        let texts: Vec<String> = blocks.into_par_iter().map(|block| text(&block)).collect();
+        texts.iter().try_for_each(|text| out.write_all(text.as_bytes()))
+    })
+}
+
+/// A block as lines of text, every number with as many digits as it takes to get the same one back.
+fn text(block: &[Vec<f32>]) -> String {
+    use std::fmt::Write;
+    let mut text = String::new();
+    for row in 0..block[0].len() {
+        for (j, column) in block.iter().enumerate() {
+            let end = if j + 1 < block.len() { ',' } else { '\n' };
+            write!(text, "{}{end}", column[row]).expect("a text takes everything");
+        }
+    }
+    text
+}
+
+/// Makes the rows, a group of blocks at a time on all threads, and hands them over in order.
+fn groups(
+    rows: u64,
+    seed: u64,
+    written: &mut dyn FnMut(u64),
+    take: &mut dyn FnMut(Vec<Vec<Vec<f32>>>) -> io::Result<()>,
+) -> io::Result<()> {
+    let size = higgs::BLOCK as u64;
+    let blocks = rows.div_ceil(size);
+    for first in (0..blocks).step_by(GROUP) {
+        let last = blocks.min(first + GROUP as u64);
+        let make = |b: u64| higgs::block(seed, b, (rows - b * size).min(size) as usize);
+        take((first..last).into_par_iter().map(make).collect())?;
+        written(rows.min(last * size));
+    }
+    Ok(())
+}
