@@ -109,7 +109,17 @@ fn score_test(gradient: &[f64], information: &Matrix, total: &Cholesky) -> (f64,
     )
     .transpose();
     let inner: Vec<f64> = (0..d).flat_map(|i| total.solve_lower(half.row(i))).collect();
-    let (shares, directions) = Matrix::from_rows(d, d, inner).symmetric_eigen();
+    let inner = Matrix::from_rows(d, d, inner);
+    // The variance of the score there is M − M². If it is well above 0 in every direction, no directions
+    // need to be found.
+    let mut variance = inner.clone();
+    variance.add_scaled(-1.0, &inner.product(&inner));
+    let mut margin = variance.clone();
+    (0..d).for_each(|i| margin[(i, i)] -= ALL);
+    if let (Some(_), Some(factor)) = (Cholesky::new(&margin), Cholesky::new(&variance)) {
+        return (factor.inverse_quadratic(&white), d as f64);
+    }
+    let (shares, directions) = inner.symmetric_eigen();
     let (mut statistic, mut df) = (0.0, 0.0);
     for (k, &share) in shares.iter().enumerate() {
         let variance = share * (1.0 - share);
@@ -119,4 +129,33 @@ fn score_test(gradient: &[f64], information: &Matrix, total: &Cholesky) -> (f64,
         }
     }
     (statistic, df)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Shares 0.3 and 0.6 of the information along two directions; then a third of which all is here.
+    #[test]
+    fn both_ways_give_the_same_statistic() {
+        let (c, s) = (0.8, 0.6);
+        let turn = |a: f64, b: f64| {
+            vec![a * c * c + b * s * s, (a - b) * c * s, (a - b) * c * s, a * s * s + b * c * c]
+        };
+        let information = Matrix::from_rows(2, 2, turn(0.3, 0.6));
+        let unit = Cholesky::new(&Matrix::identity(2)).unwrap();
+        let gradient = [0.5, -0.7];
+        let along = [c * gradient[0] + s * gradient[1], -s * gradient[0] + c * gradient[1]];
+        let expected = along[0].powi(2) / 0.21 + along[1].powi(2) / 0.24;
+        let (statistic, df) = score_test(&gradient, &information, &unit);
+        assert!((statistic - expected).abs() < 1e-12 && df == 2.0);
+
+        let mut wider = Matrix::identity(3);
+        for i in 0..2 {
+            wider.row_mut(i)[..2].copy_from_slice(information.row(i));
+        }
+        let unit = Cholesky::new(&Matrix::identity(3)).unwrap();
+        let (statistic, df) = score_test(&[0.5, -0.7, 4.0], &wider, &unit);
+        assert!((statistic - expected).abs() < 1e-12 && df == 2.0);
+    }
 }
