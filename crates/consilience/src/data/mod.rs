@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod agreement_tests;
 mod csv;
+mod decoded;
 mod describe;
 mod design;
 pub mod draws;
@@ -21,6 +22,7 @@ mod recipe;
 mod records;
 mod schema;
 mod shard_file;
+pub mod source;
 pub mod split;
 pub mod table;
 mod terms;

@@ -3,6 +3,7 @@
 use crate::{Error, Place, Result};
 use rayon::prelude::*;
 use std::borrow::Cow;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -105,6 +106,18 @@ impl Column {
         }
     }
 
+    /// Some rows that stand together.
+    pub fn slice(&self, rows: Range<usize>) -> Column {
+        match self {
+            Column::Number(values) => Column::Number(values[rows].to_vec()),
+            Column::Single(values) => Column::Single(values[rows].to_vec()),
+            Column::Text { codes, levels } => {
+                Column::Text { codes: codes[rows].to_vec(), levels: levels.clone() }
+            }
+            Column::Logical(codes) => Column::Logical(codes[rows].to_vec()),
+        }
+    }
+
     /// The rows with these numbers, in this order.
     pub fn select(&self, rows: &[usize]) -> Column {
         let pick = |codes: &[u32]| rows.iter().map(|&r| codes[r]).collect();
@@ -188,6 +201,14 @@ impl Table {
         Table { names: self.names.clone(), columns, origin }
     }
 
+    /// Some rows that stand together.
+    pub fn slice(&self, rows: Range<usize>) -> Table {
+        let columns = self.columns.iter().map(|c| c.slice(rows.clone())).collect();
+        let origin =
+            Origin { files: self.origin.files.clone(), rows: self.origin.rows[rows].to_vec() };
+        Table { names: self.names.clone(), columns, origin }
+    }
+
     /// Deals the rows out to so many tables, `assignment` naming each row's. Columns are given up one
     /// after the other, so that the rows are not in memory twice.
     ///
@@ -262,6 +283,7 @@ mod tests {
         let parts = whole.clone().deal(&[2, 0, 2, 0, 0], 4);
         let rows: [&[usize]; 4] = [&[1, 3, 4], &[], &[0, 2], &[]];
         assert_eq!(parts, rows.map(|rows| whole.select(rows)));
+        assert_eq!(whole.slice(1..3), whole.select(&[1, 2]));
     }
 
     #[test]
