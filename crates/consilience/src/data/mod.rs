@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod agreement_tests;
 mod csv;
+mod decoded;
 mod describe;
 mod design;
 pub mod draws;
@@ -24,6 +25,7 @@ mod scratch;
 
 mod shard_data;
 mod shard_file;
+pub mod source;
 pub mod split;
 pub mod table;
 mod terms;

@@ -121,7 +121,7 @@ impl Column {
         }
     }
 
-    /// A range of the rows.
+    /// Some rows that stand together.
     pub fn slice(&self, rows: Range<usize>) -> Column {
         match self {
             Column::Number(values) => Column::Number(values[rows].to_vec()),
@@ -250,13 +250,11 @@ impl Table {
         self.origin.rows.extend(other.origin.rows);
     }
 
-    /// A range of the rows.
+    /// Some rows that stand together.
     pub fn slice(&self, rows: Range<usize>) -> Table {
-        let origin = Origin {
-            files: self.origin.files.clone(),
-            rows: self.origin.rows[rows.clone()].to_vec(),
-        };
         let columns = self.columns.iter().map(|c| c.slice(rows.clone())).collect();
+        let origin =
+            Origin { files: self.origin.files.clone(), rows: self.origin.rows[rows].to_vec() };
         Table { names: self.names.clone(), columns, origin }
     }
 
@@ -334,6 +332,7 @@ mod tests {
         let parts = whole.clone().deal(&[2, 0, 2, 0, 0], 4);
         let rows: [&[usize]; 4] = [&[1, 3, 4], &[], &[0, 2], &[]];
         assert_eq!(parts, rows.map(|rows| whole.select(rows)));
+        assert_eq!(whole.slice(1..3), whole.select(&[1, 2]));
     }
 
     #[test]

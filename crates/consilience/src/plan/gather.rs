@@ -4,6 +4,7 @@ use super::outline::{Outline, at_formula};
 use super::room::{Room, bytes_in_words};
 use crate::compare::PartitionReport;
 use crate::data::read::{Wanted, column_names, find_files, read_table};
+use crate::data::source::Source;
 use crate::data::split::{Partition, Strata, split};
 use crate::data::{Request, Scratch, ShardData, Table, Terms, agree_or_blame, describe};
 use crate::study::{Missing, SplitBy, Study};
@@ -90,9 +91,15 @@ pub(crate) fn read_complete(outline: &Outline, files: &[PathBuf], room: &Room) -
     let study = &outline.study;
     let mut rows = Gathering::new(study, room);
     let (format, wanted) = (study.data.text_format(), outline.columns());
-    let read = read_table(files, &format, &Wanted::Named(&wanted))?;
-    rows.take(read.table)?;
-    let comments = read.comments;
+    let comments = if room.is_bounded() {
+        let source = Source::open(files, &format, &Wanted::Named(&wanted))?;
+        source.blocks(BATCH).try_for_each(|block| rows.take(block?))?;
+        source.comments()
+    } else {
+        let read = read_table(files, &format, &Wanted::Named(&wanted))?;
+        rows.take(read.table)?;
+        read.comments
+    };
     let mut warnings = Vec::new();
     if comments > 0 {
         let message = format!("comment lines passed over after the header: {comments}");

@@ -55,6 +55,11 @@ impl Room {
         })
     }
 
+    /// Whether rows may have to go to disk.
+    pub(crate) fn is_bounded(&self) -> bool {
+        self.rows < usize::MAX
+    }
+
     /// How many of these threads have room to work.
     pub fn threads(&self, wanted: usize) -> usize {
         wanted.clamp(1, self.threads.max(1))
