@@ -263,9 +263,14 @@ impl StudyArguments {
 
     /// How many threads.
     pub fn threads(&self) -> usize {
-        let all = || std::thread::available_parallelism().map_or(1, usize::from);
-        self.threads.map_or_else(all, count)
+        threads_or_all(self.threads)
     }
+}
+
+/// So many threads, or one for every core.
+pub fn threads_or_all(threads: Option<u64>) -> usize {
+    let all = || std::thread::available_parallelism().map_or(1, usize::from);
+    threads.map_or_else(all, count)
 }
 
 /// More threads than this only get in each other's way; far more are refused by the system.

@@ -6,7 +6,6 @@
 mod arguments;
 mod baselines;
 mod decomposition;
-mod files;
 mod init;
 mod overview;
 mod progress;
@@ -20,6 +19,7 @@ mod text;
 use arguments::{Arguments, BaselinesArguments, Command, CompareArguments, StudyArguments};
 use clap::Parser;
 use consilience::compare::Comparison;
+use consilience::draft;
 use consilience::plan::Plan;
 use consilience::study::Study;
 use consilience::{Error, Result};
@@ -84,7 +84,7 @@ fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     let start = Instant::now();
     // A folder that cannot be written to should be known before the work, not after it.
     if let Some(folder) = &arguments.out {
-        files::make_folder(folder)?;
+        draft::make_folder(folder)?;
     }
     let bar = progress::Bar::new(!arguments.quiet);
     let mut comparison = match arguments.engine.engine {
@@ -93,11 +93,11 @@ fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
             let mut plan = plan(&arguments.study, &bar)?;
             if let Some(folder) = &arguments.keep_draws {
                 plan.keep_draws(folder)?;
-                files::make_folder(folder)?;
+                draft::make_folder(folder)?;
             }
             if let Some(folder) = &arguments.posterior {
                 plan.keep_posterior()?;
-                files::make_folder(folder)?;
+                draft::make_folder(folder)?;
             }
             if !arguments.prior_scale.is_empty() {
                 plan.scale_priors(&arguments.prior_scale)?;
@@ -116,7 +116,7 @@ fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     comparison.seconds = Some(start.elapsed().as_secs_f64());
     let json = document(&comparison);
     if let Some(folder) = &arguments.out {
-        files::write_atomically(&folder.join("result.json"), &json)?;
+        draft::write(&folder.join("result.json"), &json)?;
     }
     let written = match &arguments.posterior {
         Some(folder) => comparison.write_posterior(folder)?,

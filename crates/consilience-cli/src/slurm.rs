@@ -6,13 +6,13 @@
 //! one that is killed and started again finds its jobs.
 
 use crate::arguments::{CompareArguments, count, whole};
-use crate::files::{make_folder, write_atomically};
 use crate::progress::Bar;
 use crate::shell::word;
 use crate::text::counted;
 use crate::{document, print};
 use clap::{Args, ValueEnum};
 use consilience::compare::Comparison;
+use consilience::draft;
 use consilience::engine::Silent;
 use consilience::run::{Courier, OpenRound, Run};
 use consilience::study::Study;
@@ -141,7 +141,7 @@ pub fn compare(arguments: &CompareArguments, bar: &Bar) -> Result<Option<Compari
     }
     slurm.cancel_on_interrupt();
     let comparison = run.coordinate(&Waiting { slurm: &slurm, bar }, bar)?;
-    write_atomically(&run.result_path(), document(&comparison))?;
+    draft::write(&run.result_path(), document(&comparison))?;
     Ok(Some(comparison))
 }
 
@@ -161,7 +161,7 @@ pub fn step(arguments: &StepArguments) -> Result<ExitCode> {
 fn advance(run: &Run, slurm: &Slurm) -> Result<()> {
     match run.coordinate(&Submitting { slurm }, &Silent) {
         Err(Error::Waiting(_)) => Ok(()),
-        Ok(comparison) => write_atomically(&run.result_path(), document(&comparison)),
+        Ok(comparison) => draft::write(&run.result_path(), document(&comparison)),
         Err(error) => Err(error),
     }
 }
@@ -183,14 +183,14 @@ struct Slurm {
 
 impl Slurm {
     fn new(run: &Run, settings: Settings) -> Result<Slurm> {
-        make_folder(&run.folder().join("jobs"))?;
-        make_folder(&run.folder().join("logs"))?;
+        draft::make_folder(&run.folder().join("jobs"))?;
+        draft::make_folder(&run.folder().join("logs"))?;
         Ok(Slurm { settings, current: Arc::default() })
     }
 
     fn keep_settings(&self, run: &Run) -> Result<()> {
         let text = serde_json::to_string_pretty(&self.settings).expect("settings can be written");
-        write_atomically(&settings_path(run), text + "\n")
+        draft::write(&settings_path(run), text + "\n")
     }
 
     /// On Ctrl-C the jobs are cancelled; what they have answered stays.
@@ -236,7 +236,7 @@ impl Slurm {
             word(&self.settings.program),
             word(folder),
         );
-        write_atomically(&script, text)?;
+        draft::write(&script, text)?;
         let log = folder.join("logs").join(format!("round-{:04}-%A_%a.log", open.number));
         let options = [
             "--requeue".to_string(),
@@ -248,7 +248,7 @@ impl Slurm {
         let job = self.sbatch(&script, &options)?;
         let note = Submitted { job: job.clone(), attempt };
         let text = serde_json::to_string(&note).expect("a note can be written");
-        write_atomically(&note_path(open), text + "\n")?;
+        draft::write(&note_path(open), text + "\n")?;
         Ok(job)
     }
 
@@ -421,7 +421,7 @@ impl Courier for Submitting<'_> {
             word(&slurm.settings.program),
             word(folder)
         );
-        write_atomically(&script, text)?;
+        draft::write(&script, text)?;
         let log = folder.join("logs").join(format!("step-{:04}-%j.log", open.number));
         let options = [
             "--requeue".to_string(),

@@ -212,3 +212,44 @@ fn an_error_is_the_same_as_on_threads() {
     let status = run.status().unwrap();
     assert_eq!(status.rounds[0].failed.len(), 1);
 }
+
+/// Numbers as large as can be have no sums, and squares no sums before that: a run directory must say what
+/// threads say, and not refuse its own workers' answers for ever.
+#[test]
+fn numbers_too_large_are_named_as_on_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let row = |i: i32| {
+        format!("{},{}1.{}e308,{}\n", i * 7 % 5 % 2, ["-", ""][i as usize % 2], i % 7, i % 9)
+    };
+    let data: String = (0..60).map(row).collect();
+    std::fs::write(folder.path().join("d.csv"), format!("y,x,z\n{data}")).unwrap();
+    for (number, formula) in
+        ["y ~ x", "y ~ scale(x)", "y ~ poly(x, 2)", "y ~ z + factor(x > 0)", "y ~ z + I(x / 1e300)"]
+            .into_iter()
+            .enumerate()
+    {
+        let text = format!(
+            "[data]\npath = \"d.csv\"\n[split]\nshards = 3\n[[model]]\nformula = \"{formula}\"\nfamily = \"logistic\"\n"
+        );
+        let study = || Study::parse(&text, &folder.path().join("s.toml")).unwrap();
+        let threads =
+            consilience::plan::Plan::new(study(), 2, &Silent).and_then(|plan| plan.run(&Silent));
+        let run = Run::split(study(), &folder.path().join(format!("run-{number}"))).unwrap();
+        let mut rounds = 0;
+        let files = loop {
+            assert!(rounds < 50, "{formula}: the run does not end");
+            rounds += 1;
+            match run.coordinate(&Stop, &Silent) {
+                Err(Error::Waiting(waiting)) => assert!(waiting.refused.is_empty(), "{waiting}"),
+                done => break done,
+            }
+            run.work_all(&[0, 1, 2], 1, false, &(), None).unwrap();
+        };
+        match (files, threads) {
+            (Ok(files), Ok(threads)) => assert_eq!(files, threads, "{formula}"),
+            (files, threads) => {
+                assert_eq!(files.unwrap_err().to_string(), threads.unwrap_err().to_string());
+            }
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! What is typed for runs whose questions and answers are files.
 
-use crate::arguments::{StudyArguments, count, threads};
+use crate::arguments::{StudyArguments, threads, threads_or_all};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -52,8 +52,7 @@ pub struct WorkArguments {
 impl WorkArguments {
     /// How many threads.
     pub fn threads(&self) -> usize {
-        let all = || std::thread::available_parallelism().map_or(1, usize::from);
-        self.threads.map_or_else(all, count)
+        threads_or_all(self.threads)
     }
 }
 

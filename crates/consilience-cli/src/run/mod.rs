@@ -5,8 +5,9 @@ pub mod arguments;
 use crate::progress::Bar;
 use crate::shell::word;
 use crate::text::{Tables, counted, grouped, table};
-use crate::{document, files, print, report};
+use crate::{document, print, report};
 use arguments::{CombineArguments, SplitArguments, StatusArguments, WorkArguments};
+use consilience::draft;
 use consilience::run::{Courier, Kept, OpenRound, Run, Status, Stop, WorkReport};
 use consilience::study::Study;
 use consilience::{Error, Result};
@@ -142,7 +143,7 @@ pub fn combine(arguments: &CombineArguments) -> Result<ExitCode> {
     };
     bar.clear();
     let json = document(&comparison);
-    files::write_atomically(&run.result_path(), &json)?;
+    draft::write(&run.result_path(), &json)?;
     let tables = Tables { bayes_factors: false, parameters: false, written: &[] };
     report(&comparison, &json, arguments.json, &tables)
 }

@@ -2,11 +2,11 @@
 
 pub mod arguments;
 
-use crate::files::{write_atomically, write_new_secret};
 use crate::print;
 use crate::shell::word;
 use crate::text::{counted, grouped, list};
 use arguments::{AnswerArguments, AskArguments, KeygenArguments, ShowArguments};
+use consilience::draft;
 use consilience::engine::Silent;
 use consilience::run::{Received, Run, SiteEntry, Stop};
 use consilience::site::{Key, LogEntry, Policy};
@@ -104,7 +104,7 @@ pub fn answer(arguments: &AnswerArguments) -> Result<ExitCode> {
         answer.entry.time = utc(SystemTime::now());
         append_log(path, &answer.entry)?;
     }
-    write_atomically(&target, &answer.bytes)?;
+    draft::write(&target, &answer.bytes)?;
     let header = &answer.header;
     let mut out = format!(
         "{} is written: {} answered round {} ({} bytes{}).\n",
@@ -179,7 +179,7 @@ pub fn keygen(arguments: &KeygenArguments) -> Result<ExitCode> {
     };
     let (secret, public) = (ending(".key"), ending(".pub"));
     write_new_secret(&secret, &(key.secret() + "\n"))?;
-    write_atomically(&public, key.public() + "\n")?;
+    draft::write(&public, key.public() + "\n")?;
     print(&format!(
         "{}  the secret key; it stays at the site\n{}  the public key, for the one who asks: {}\n",
         secret.display(),
@@ -187,6 +187,21 @@ pub fn keygen(arguments: &KeygenArguments) -> Result<ExitCode> {
         key.public()
     ))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes a file that only its owner may read, and that must not be there yet.
+fn write_new_secret(path: &Path, text: &str) -> Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => {
+            Error::input_at(Place::file(path), "this key is there already; name another")
+        }
+        _ => io(path)(error),
+    })?;
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(io(path))
 }
 
 /// Leaves sites out and takes answer files into a run, saying what became of each. Returns whether one

@@ -7,6 +7,7 @@ use super::manifest::{
 use super::message::{FORMAT, hex, sha256};
 use crate::compare::Comparison;
 use crate::data::{Table, read_shard, write_shard};
+use crate::draft::make_folder;
 use crate::engine::Observer;
 use crate::plan::{Gathered, Plan};
 use crate::study::Study;
@@ -47,16 +48,6 @@ impl Lock {
             },
         }
     }
-}
-
-pub(super) fn make_folder(path: &Path) -> Result<()> {
-    std::fs::create_dir_all(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists | std::io::ErrorKind::NotADirectory => Error::input_at(
-            Place::file(path),
-            "this is a file, or goes through one; name a folder for the run",
-        ),
-        _ => Error::Io { path: path.to_path_buf(), source: error },
-    })
 }
 
 impl Run {

@@ -206,7 +206,7 @@ impl Engine for Files<'_> {
             }
             self.courier.fetch(&OpenRound {
                 run: self.run,
-                question: &asked.path,
+                question: &asked.path(self.run),
                 number,
                 kind: questions.first().map_or("", Question::kind),
                 missing,

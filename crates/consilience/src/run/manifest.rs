@@ -178,7 +178,7 @@ impl Manifest {
     /// Writes the manifest.
     pub(super) fn write(&self, folder: &Path) -> Result<()> {
         let text = serde_json::to_string_pretty(self).expect("a manifest can always be written");
-        crate::draft::write(&Manifest::path(folder), (text + "\n").as_bytes())
+        crate::draft::write(&Manifest::path(folder), text + "\n")
     }
 
     /// The numbers of the shards that take part.

@@ -98,16 +98,37 @@ pub struct AnswerHeader {
     pub program: String,
 }
 
+impl AnswerHeader {
+    /// Of the answer that a shard with so many rows gives to this question, if all goes well.
+    pub(crate) fn to(question: &QuestionHeader, shard: usize, rows: u64) -> AnswerHeader {
+        AnswerHeader {
+            study: question.study.clone(),
+            partition: question.partition.clone(),
+            schema: question.schema.clone(),
+            question: question.question.clone(),
+            round: question.round,
+            asks: question.asks.clone(),
+            shard,
+            site: None,
+            rows,
+            dropped: 0,
+            merged: Vec::new(),
+            failed: false,
+            program: env!("CARGO_PKG_VERSION").into(),
+        }
+    }
+}
+
 /// What a shard says to one question of a round.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) enum Reply {
+pub(crate) enum Reply {
     Answer(Answer),
     Failure(Failure),
 }
 
 /// An error that the question and the rows make, whoever asks.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Failure {
+pub(crate) struct Failure {
     input: Option<Place>,
     model: Option<String>,
     parameter: Option<String>,
@@ -366,20 +387,19 @@ pub(super) fn check(replies: &[Reply], questions: &[Question]) -> std::result::R
     }
     for (reply, question) in replies.iter().zip(questions) {
         if let Reply::Answer(answer) = reply {
-            super::trust::answer(answer, question)?;
+            crate::trust::answer(answer, question)?;
         }
     }
     Ok(())
 }
 
-/// A site's answers as a file.
+/// A shard's replies as a file.
 pub(crate) fn encode_answer(
     header: &AnswerHeader,
-    answers: Vec<Answer>,
+    replies: &[Reply],
     key: Option<&SigningKey>,
 ) -> Vec<u8> {
-    let replies: Vec<Reply> = answers.into_iter().map(Reply::Answer).collect();
-    let body = postcard::to_stdvec(&replies).expect("an answer can always be written");
+    let body = postcard::to_stdvec(replies).expect("an answer can always be written");
     encode(Kind::Answer, header, &body, key)
 }
 

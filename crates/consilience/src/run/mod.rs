@@ -22,7 +22,6 @@ mod manifest;
 mod message;
 mod sites;
 mod status;
-mod trust;
 mod work;
 
 pub use directory::{Lock, Run};
@@ -32,8 +31,8 @@ pub use files::{Courier, Files, OpenRound, Stop, Waiting};
 pub(crate) use manifest::schema_hash;
 pub use manifest::{Manifest, SchemaColumn, ShardEntry, ShardRows, study_hash};
 pub use message::{AnswerHeader, FORMAT, LARGEST_QUESTION, QuestionHeader};
-pub(crate) use message::{encode_answer, hex, load, sha256_hex, unhex};
+pub(crate) use message::{Reply, encode_answer, hex, load, sha256_hex, unhex};
 pub use sites::{Received, SiteEntry};
 pub use status::{RoundStatus, Status};
-pub(crate) use work::guarded;
+pub(crate) use work::answer_soundly;
 pub use work::{Kept, Work, WorkReport};

@@ -1,7 +1,7 @@
 //! Runs whose shards are sites: begun without data, fed with answer files from elsewhere.
 
 use super::directory::Run;
-use super::exchange::{Asked, answer_path, examine};
+use super::exchange::{QuestionFile, answer_path, examine};
 use super::manifest::{SchemaColumn, ShardEntry};
 use super::message::{self, AnswerHeader, Kind, hex, largest_answer, sha256, unhex};
 use crate::compare::PartitionReport;
@@ -139,10 +139,9 @@ impl Run {
         Ok(received)
     }
 
-    fn receive_one(&self, path: &Path, asked: &[Asked]) -> Result<Received> {
+    fn receive_one(&self, path: &Path, asked: &[QuestionFile]) -> Result<Received> {
         let wrong = |message: String| Error::input_at(Place::file(path), message);
-        let limit =
-            asked.iter().map(|a| largest_answer(&a.posed.questions)).max().unwrap_or(1 << 20);
+        let limit = asked.iter().map(|a| largest_answer(a.questions())).max().unwrap_or(1 << 20);
         let bytes = message::load(path, limit)?;
         let header = message::parse::<AnswerHeader>(&bytes, Kind::Answer).map_err(wrong)?.header;
         if header.study != self.manifest().study_hash {
@@ -176,7 +175,7 @@ impl Run {
                 )));
             }
         }
-        crate::draft::write(&target, &bytes)?;
+        crate::draft::write(&target, bytes)?;
         Ok(Received::New(name))
     }
 }

@@ -53,7 +53,7 @@ impl Run {
                 failed: Vec::new(),
                 refused: Vec::new(),
             };
-            let limit = largest_answer(&asked.posed.questions);
+            let limit = largest_answer(asked.questions());
             for &shard in &active {
                 let name = || manifest.shards[shard].name.clone();
                 match find(self, &asked, shard, limit)? {

@@ -1,8 +1,9 @@
 //! A worker: answers the open questions of shards whose rows are in the run directory.
 
 use super::directory::{Lock, Run};
-use super::exchange::{Asked, Found, answer_path, find, read_question};
-use super::message::{self, AnswerHeader, Failure, Kind, Reply, largest_answer};
+use super::exchange::{Found, QuestionFile, answer_path, find};
+use super::message::{AnswerHeader, Failure, Reply, encode_answer, largest_answer};
+use crate::question::{Answer, Question};
 use crate::shard::{Budget, Shard};
 use crate::{Error, Place, Result};
 use rayon::prelude::*;
@@ -80,10 +81,10 @@ impl Run {
     }
 
     /// Reads every question of this run; one of another run is an error.
-    pub(super) fn questions(&self) -> Result<Vec<Asked>> {
+    pub(super) fn questions(&self) -> Result<Vec<QuestionFile>> {
         let mut all = Vec::new();
         for path in self.question_paths()? {
-            let asked = match read_question(&path) {
+            let asked = match QuestionFile::read(&path) {
                 Ok(asked) => asked,
                 // Gone since the folder was listed: a coordinator begins anew.
                 Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
@@ -112,9 +113,7 @@ impl Run {
         watch: &dyn Work,
         kept: Option<&Kept>,
     ) -> Result<WorkReport> {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build();
-        let pool =
-            pool.map_err(|e| Error::numeric(format!("cannot start {threads} threads: {e}")))?;
+        let pool = crate::engine::pool(threads)?;
         let reports: Vec<Result<WorkReport>> =
             pool.install(|| shards.par_iter().map(|&s| self.work(s, again, watch, kept)).collect());
         let mut total = WorkReport::default();
@@ -148,7 +147,7 @@ impl Run {
             return Ok(report);
         };
         for asked in self.questions()? {
-            match find(self, &asked, shard, largest_answer(&asked.posed.questions))? {
+            match find(self, &asked, shard, largest_answer(asked.questions()))? {
                 Found::Whole(header, _) if !(header.failed && again) => {
                     report.known += 1;
                     watch.answered(shard, None);
@@ -161,31 +160,19 @@ impl Run {
             let rows = rows.shard(self, shard)?;
             let replies = answer(&rows, &asked, &mut report)?;
             let header = AnswerHeader {
-                study: asked.header.study.clone(),
-                partition: asked.header.partition.clone(),
-                schema: asked.header.schema.clone(),
-                question: asked.header.question.clone(),
-                round: asked.header.round,
-                asks: asked.header.asks.clone(),
-                shard,
-                site: None,
-                rows: rows.table().rows() as u64,
-                dropped: 0,
-                merged: Vec::new(),
                 failed: replies.iter().any(|r| matches!(r, Reply::Failure(_))),
-                program: env!("CARGO_PKG_VERSION").into(),
+                ..AnswerHeader::to(&asked.header, shard, rows.table().rows() as u64)
             };
-            let body = postcard::to_stdvec(&replies).expect("an answer can always be written");
-            let bytes = message::encode(Kind::Answer, &header, &body, None);
+            let bytes = encode_answer(&header, &replies, None);
             let path = answer_path(self, &asked.header.question, shard);
             if let Some(folder) = path.parent() {
-                super::directory::make_folder(folder)?;
+                crate::draft::make_folder(folder)?;
             }
             // A folder in the answer's place is nobody's answer.
             if path.is_dir() {
                 let _ = std::fs::remove_dir_all(&path);
             }
-            crate::draft::write(&path, &bytes)?;
+            crate::draft::write(&path, bytes)?;
             report.answered += 1;
             watch.answered(shard, Some(asked.header.round));
         }
@@ -194,10 +181,10 @@ impl Run {
 }
 
 /// A shard's replies to all questions of a round. An error of this machine's ends the work instead.
-pub(super) fn answer(shard: &Shard, asked: &Asked, report: &mut WorkReport) -> Result<Vec<Reply>> {
+fn answer(shard: &Shard, asked: &QuestionFile, report: &mut WorkReport) -> Result<Vec<Reply>> {
     let mut replies = Vec::new();
-    for question in &asked.posed.questions {
-        replies.push(match guarded(|| shard.answer(question)) {
+    for question in asked.questions() {
+        replies.push(match answer_soundly(shard, question) {
             Ok(answer) => Reply::Answer(answer),
             Err(error) => match Failure::of(&error) {
                 Some(failure) => {
@@ -211,14 +198,17 @@ pub(super) fn answer(shard: &Shard, asked: &Asked, report: &mut WorkReport) -> R
     Ok(replies)
 }
 
-/// Turns a panic into an error: a question may come from afar, and whatever it makes of us must not
-/// take others down.
-pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    // Nothing that a panic could leave half done outlives the closure but a shard's cache, whose lock
-    // would be poisoned.
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|_| {
+/// A shard's answer, or an error in the place of one that nobody would take.
+pub(crate) fn answer_soundly(shard: &Shard, question: &Question) -> Result<Answer> {
+    // A question may come from afar, and whatever it makes of us must not take others down. Nothing
+    // that a panic could leave half done outlives this but the shard's cache, whose lock would be
+    // poisoned.
+    let work = std::panic::AssertUnwindSafe(|| shard.answer(question));
+    let answer = std::panic::catch_unwind(work).unwrap_or_else(|_| {
         Err(Error::numeric(
             "the question could not be computed with; this is a defect, please report it",
         ))
-    })
+    })?;
+    answer.check(question).map_err(|error| error.for_shard(shard.index()))?;
+    Ok(answer)
 }

@@ -7,7 +7,7 @@ use crate::data::read::find_files;
 use crate::data::{Column, Fact, Request, Table};
 use crate::plan::{Complete, Outline, read_complete};
 use crate::question::{Answer, Question};
-use crate::run::{AnswerHeader, QuestionFile, encode_answer, sha256_hex};
+use crate::run::{AnswerHeader, QuestionFile, Reply, encode_answer, sha256_hex};
 use crate::shard::Shard;
 use crate::study::Study;
 use crate::{Error, Place, Result, Warning};
@@ -79,28 +79,19 @@ pub fn answer(
         outline.formulas.iter().flat_map(|f| f.response_columns()).collect();
     let (table, merged) = merge_rare(&table, policy.min_rows, &outcome, &files)?;
     let shard = Shard::new(index, table);
-    let mut answers = Vec::new();
+    let mut replies = Vec::new();
     for question in file.questions() {
-        let mut answer = crate::run::guarded(|| shard.answer(question))?;
+        let mut answer = crate::run::answer_soundly(&shard, question)?;
         discreet(question, &mut answer, site, policy.min_rows)?;
-        answers.push(answer);
+        replies.push(Reply::Answer(answer));
     }
     let header = AnswerHeader {
-        study: file.header.study.clone(),
-        partition: file.header.partition.clone(),
-        schema: file.header.schema.clone(),
-        question: file.header.question.clone(),
-        round: file.header.round,
-        asks: file.header.asks.clone(),
-        shard: index,
         site: Some(site.to_string()),
-        rows,
         dropped: dropped as u64,
         merged,
-        failed: false,
-        program: env!("CARGO_PKG_VERSION").into(),
+        ..AnswerHeader::to(&file.header, index, rows)
     };
-    let bytes = encode_answer(&header, answers, key.map(|key| &key.0));
+    let bytes = encode_answer(&header, &replies, key.map(|key| &key.0));
     let entry = LogEntry {
         time: String::new(),
         site: site.to_string(),

@@ -1,5 +1,5 @@
-//! What is not believed of files that come from elsewhere: questions that no plan asks, and answers
-//! that no shard gives. Every reason reads on from the file's name.
+//! What is not believed, whoever says it: questions that no plan asks, and answers that no shard
+//! gives. Every reason reads on from the name of a file, or from "the answer".
 
 use crate::data::{Fact, Levels, Moments, Recipe, Request, Variable};
 use crate::math::{Cholesky, Matrix};
@@ -17,7 +17,7 @@ fn ensure(fine: bool, reason: &str) -> Fault {
 }
 
 /// Whether a question can be put to rows at all, whoever made it.
-pub(super) fn question(question: &Question) -> Fault {
+pub(crate) fn question(question: &Question) -> Fault {
     if let Some(m) = question.model() {
         model(m)?;
     }
@@ -96,7 +96,7 @@ fn recipe(recipe: &Recipe) -> Fault {
 }
 
 /// Whether this can be an answer to the question.
-pub(super) fn answer(answer: &Answer, question: &Question) -> Fault {
+pub(crate) fn answer(answer: &Answer, question: &Question) -> Fault {
     let d = question.model().map_or(0, |m| m.dim());
     match (question, answer) {
         (Question::Describe { requests, .. }, Answer::Description(facts)) => {
@@ -119,6 +119,8 @@ pub(super) fn answer(answer: &Answer, question: &Question) -> Fault {
                     && found.factors.has_size(*conditionals, size),
                 "its conditionals have the wrong size",
             )?;
+            let numbers = || found.means.data().iter().chain(found.factors.data());
+            ensure(numbers().all(|v| v.is_finite()), "its conditionals are not finite")?;
         }
         (Question::Statistics { recipe }, Answer::Statistics { observations, factor }) => {
             let size = recipe.columns.len() + 1;
@@ -155,7 +157,7 @@ pub(super) fn answer(answer: &Answer, question: &Question) -> Fault {
         }
         _ => return Err(format!("it answers `{}` with something else", question.kind())),
     }
-    answer.check(question).map_err(|error| error.to_string())
+    Ok(())
 }
 
 fn fact(request: &Request, fact: &Fact) -> Fault {
@@ -166,14 +168,15 @@ fn fact(request: &Request, fact: &Fact) -> Fault {
         }
         (Request::Levels(_), Fact::Levels(found)) => levels(found),
         (Request::Moments(_), Fact::Moments(found)) => moments(found),
-        (Request::Gram { degree, .. }, Fact::Gram(gram)) => {
+        (Request::Gram { degree, min, max, .. }, Fact::Gram(gram)) => {
             ensure(
                 gram.sums.len() == 2 * *degree as usize + 1,
                 "its sums of polynomials are too many or too few",
             )?;
             let finite = |v: &[f64]| v.iter().all(|x| x.is_finite());
+            // Between numbers that far apart there are no polynomials, which the schema says better.
             ensure(
-                finite(&gram.sums) && finite(&gram.distinct),
+                finite(&gram.sums) && finite(&gram.distinct) || !(max - min).is_finite(),
                 "its sums of polynomials are not finite",
             )
         }
@@ -183,9 +186,16 @@ fn fact(request: &Request, fact: &Fact) -> Fault {
 
 fn moments(found: &Moments) -> Fault {
     let Moments { weight, mean, m2, min, max, .. } = *found;
-    let finite = [weight, mean, m2, min, max].iter().all(|v| v.is_finite());
+    // Sums of numbers as large as can be are infinite or none, and squares sooner. They need not be of
+    // use, and what uses them says so with the column's name.
+    let reach = min.abs().max(max.abs());
+    let overflows = |sum: f64| !(8.0 * sum).is_finite();
+    let finite = [weight, min, max].iter().all(|v| v.is_finite())
+        && (mean.is_finite() || overflows(weight * reach))
+        && (m2.is_finite() || overflows(weight * reach * reach));
     ensure(finite, "its column sums are not finite")?;
-    ensure(weight >= 0.0 && m2 >= 0.0 && min <= max, "its column sums contradict each other")
+    let negative = weight < 0.0 || m2 < 0.0;
+    ensure(!negative && min <= max, "its column sums contradict each other")
 }
 
 fn levels(found: &Levels) -> Fault {
