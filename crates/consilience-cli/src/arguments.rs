@@ -8,7 +8,9 @@ use crate::sites::arguments::{
 };
 use crate::slurm::{EngineArguments, StepArguments};
 use clap::{Args, Parser, Subcommand};
+use consilience::plan::Wishes;
 use consilience::study::{Combine, Kernel, Local, Overrides};
+use consilience::{Error, draft};
 use std::path::PathBuf;
 
 /// Bayesian model choice on data that is split over shards: which model do the data support, with
@@ -155,35 +157,74 @@ pub struct StudyArguments {
 pub struct CompareArguments {
     #[command(flatten)]
     pub study: StudyArguments,
-    /// Print one JSON document instead of the table
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub output: OutputArguments,
     /// Also write the JSON document to DIR/result.json
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Keep the draws of every shard's chains as Parquet files in DIR (needs local = nuts+… or gibbs+…)
-    #[arg(long, value_name = "DIR")]
-    pub keep_draws: Option<PathBuf>,
+    #[command(flatten)]
+    pub draws: DrawsArguments,
+    #[command(flatten)]
+    pub wishes: WishArguments,
+    #[command(flatten)]
+    pub engine: EngineArguments,
+}
+
+/// What to print, and what to write beside it.
+#[derive(Debug, Args)]
+pub struct OutputArguments {
+    /// Print one JSON document instead of the table
+    #[arg(long)]
+    pub json: bool,
     /// Print the log Bayes factors of all pairs of models
     #[arg(long)]
     pub bayes_factors: bool,
     /// Print every model's parameters given all the data, and their averages over the models
     #[arg(long)]
     pub parameters: bool,
-    /// Write draws of every model's parameters given all the data to DIR/MODEL.parquet (columns chain, draw and one per parameter). With combine = normal they are made of the shards' draws: give --keep-draws too
+    /// Write draws of every model's parameters given all the data to DIR/MODEL.parquet (columns chain, draw and one per parameter). With combine = normal they are made of the shards' draws, which must be kept (--keep-draws)
     #[arg(long, value_name = "DIR")]
     pub posterior: Option<PathBuf>,
+    /// No progress bar
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// What to keep of the shards' chains.
+#[derive(Debug, Args)]
+pub struct DrawsArguments {
+    /// Keep the draws of every shard's chains as Parquet files in DIR (needs local = nuts+… or gibbs+…)
+    #[arg(long, value_name = "DIR", conflicts_with = "prior_scale")]
+    pub keep_draws: Option<PathBuf>,
+}
+
+/// What to compute beside the comparison.
+#[derive(Debug, Args)]
+pub struct WishArguments {
     /// Compare again with the scale (sd) of every coefficient's prior times each FACTOR, such as 0.5,2,5: does the ranking move? The priors of the intercept, log_sd and log_dispersion stay
-    #[arg(long, value_name = "FACTOR,…", value_delimiter = ',', value_parser = factor, allow_negative_numbers = true, conflicts_with = "keep_draws")]
+    #[arg(long, value_name = "FACTOR,…", value_delimiter = ',', value_parser = factor, allow_negative_numbers = true)]
     pub prior_scale: Vec<f64>,
     /// Show how far each shard pulls the log Bayes factors: the comparison without it (needs combine = exact)
     #[arg(long)]
     pub leave_one_out: bool,
-    /// No progress bar
-    #[arg(long, short)]
-    pub quiet: bool,
-    #[command(flatten)]
-    pub engine: EngineArguments,
+}
+
+impl WishArguments {
+    /// What is wished of a run whose draws are kept here.
+    pub fn wishes(&self, draws: Option<PathBuf>) -> Wishes {
+        let (prior_scales, leave_one_out) = (self.prior_scale.clone(), self.leave_one_out);
+        Wishes { prior_scales, leave_one_out, draws }
+    }
+}
+
+impl DrawsArguments {
+    /// The folder for draws, made and with its whole path: those who write to it may start elsewhere.
+    pub fn folder(&self) -> consilience::Result<Option<PathBuf>> {
+        let Some(folder) = &self.keep_draws else { return Ok(None) };
+        draft::make_folder(folder)?;
+        let whole = folder.canonicalize();
+        whole.map(Some).map_err(|source| Error::Io { path: folder.clone(), source })
+    }
 }
 
 /// How to show the ways to choose.

@@ -24,7 +24,13 @@ fn io(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
 
 pub fn ask(arguments: &AskArguments) -> Result<ExitCode> {
     let study = Study::read_with(&arguments.study.study, &arguments.study.overrides())?;
-    let run = Run::for_sites(study, &sites(arguments)?, &arguments.run)?;
+    if arguments.keep_draws.is_some() {
+        return Err(Error::input(
+            "the draws of a site's chains stay with the site, so --keep-draws is for data that are here; draws given all data come with combine = \"exact\" and `consilience combine DIR --posterior FOLDER`",
+        ));
+    }
+    let mut run = Run::for_sites(study, &sites(arguments)?, &arguments.run)?;
+    run.wish(&arguments.wishes.wishes(None))?;
     match run.coordinate(&Stop, &Silent) {
         Err(Error::Waiting(waiting)) => {
             let folder = word(run.folder());
@@ -207,9 +213,9 @@ fn write_new_secret(path: &Path, text: &str) -> Result<()> {
 /// Leaves sites out and takes answer files into a run, saying what became of each. Returns whether one
 /// was refused.
 pub fn take_in(run: &mut Run, without: &[String], answers: &[PathBuf]) -> Result<bool> {
-    if !without.is_empty() {
-        run.leave_out(without)?;
-        // Its questions are asked anew, before answers to them can be taken in.
+    run.leave_out(without)?;
+    if run.rounds()? == 0 {
+        // Questions are asked anew, before answers to them can be taken in.
         match run.coordinate(&Stop, &Silent) {
             Err(Error::Waiting(_)) | Ok(_) => {}
             Err(error) => return Err(error),

@@ -5,6 +5,8 @@ mod gather;
 mod outline;
 mod settle;
 
+pub use extras::Wishes;
+pub(crate) use extras::has_posterior;
 pub use gather::Gathered;
 pub(crate) use gather::{Complete, read_complete};
 pub use outline::Outline;

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A file may come from anywhere and is not taken on trust: its length is checked before it is read,
-//! every part before it is used.
+//! every part before it is used, and what it takes in memory while it is read (`decode.rs`).
 
 use crate::question::{Answer, Question};
 use crate::{Error, Place, Result};
@@ -26,6 +26,9 @@ pub const FORMAT: u32 = 1;
 
 /// No question file is larger than this.
 pub const LARGEST_QUESTION: u64 = 256 << 20;
+
+/// No file that passes between sites is larger than this.
+pub const LARGEST_LETTER: u64 = 64 << 20;
 
 /// No header is longer than this.
 const LONGEST_HEADER: usize = 64 << 10;
@@ -350,7 +353,9 @@ pub(crate) fn load(path: &Path, largest: u64) -> Result<Vec<u8>> {
 
 /// At most how many bytes a file of answers to these questions has.
 pub(super) fn largest_answer(questions: &[Question]) -> u64 {
+    // A column of as many levels as there may be.
     const LEAST: u64 = 512 << 10;
+    const LARGEST_DESCRIPTION: u64 = 16 << 20;
     // A fit sends a covariance per batch of draws, and is the largest of them.
     const MATRICES: u64 = 64;
     let bound = |question: &Question| {
@@ -366,18 +371,11 @@ pub(super) fn largest_answer(questions: &[Question]) -> u64 {
             _ => {}
         }
         let size = postcard::experimental::serialized_size(question).unwrap_or(0) as u64;
-        LEAST * (1 + requests) + 2 * size + 8 * (MATRICES + conditionals) * d * d
+        (LEAST * (1 + requests)).min(LARGEST_DESCRIPTION)
+            + 2 * size
+            + 8 * (MATRICES + conditionals) * d * d
     };
     questions.iter().map(bound).sum()
-}
-
-/// Reads a postcard body to its end.
-pub(super) fn decode<T: DeserializeOwned>(body: &[u8]) -> std::result::Result<T, String> {
-    match postcard::take_from_bytes(body) {
-        Ok((value, [])) => Ok(value),
-        Ok((_, rest)) => Err(format!("{} bytes of its content belong to nothing", rest.len())),
-        Err(error) => Err(format!("its content cannot be read ({error})")),
-    }
 }
 
 /// Checks answers against their questions and says what is wrong with them.

@@ -15,6 +15,7 @@
 //! answers that are there, up to the first round that lacks some ([`Run::coordinate`]). So it can be
 //! killed at any moment and loses nothing, and answers have the same bits as on threads.
 
+mod decode;
 mod directory;
 mod exchange;
 mod files;
@@ -30,7 +31,7 @@ pub use exchange::{AnswerFile, QuestionFile};
 pub use files::{Courier, Files, OpenRound, Stop, Waiting};
 pub(crate) use manifest::schema_hash;
 pub use manifest::{Manifest, SchemaColumn, ShardEntry, ShardRows, study_hash};
-pub use message::{AnswerHeader, FORMAT, LARGEST_QUESTION, QuestionHeader};
+pub use message::{AnswerHeader, FORMAT, LARGEST_LETTER, LARGEST_QUESTION, QuestionHeader};
 pub(crate) use message::{Reply, encode_answer, hex, load, sha256_hex, unhex};
 pub use sites::{Received, SiteEntry};
 pub use status::{RoundStatus, Status};

@@ -2,7 +2,9 @@
 
 use super::directory::{Lock, Run};
 use super::exchange::{Found, QuestionFile, answer_path, find};
-use super::message::{AnswerHeader, Failure, Reply, encode_answer, largest_answer};
+use super::message::{
+    AnswerHeader, Failure, LARGEST_LETTER, LARGEST_QUESTION, Reply, encode_answer,
+};
 use crate::question::{Answer, Question};
 use crate::shard::{Budget, Shard};
 use crate::{Error, Place, Result};
@@ -35,7 +37,11 @@ impl Kept {
         if let Some(shard) = kept().get(&index) {
             return Ok(shard.clone());
         }
-        let shard = Shard::new(index, run.shard(index)?).with_budget(self.budget.clone());
+        let mut shard = Shard::new(index, run.shard(index)?).with_budget(self.budget.clone());
+        if let Some(folder) = &run.manifest().wishes.draws {
+            crate::draft::make_folder(folder)?;
+            shard.keep_draws(folder);
+        }
         let shard = Arc::new(shard);
         kept().insert(index, shard.clone());
         Ok(shard)
@@ -75,6 +81,11 @@ impl Run {
         Ok(paths)
     }
 
+    /// At most how many bytes a question file has. Sites read it, who may not trust us.
+    pub(super) fn largest_question(&self) -> u64 {
+        if self.manifest().has_sites() { LARGEST_LETTER } else { LARGEST_QUESTION }
+    }
+
     /// How many rounds have been asked.
     pub fn rounds(&self) -> Result<usize> {
         Ok(self.question_paths()?.len())
@@ -84,7 +95,7 @@ impl Run {
     pub(super) fn questions(&self) -> Result<Vec<QuestionFile>> {
         let mut all = Vec::new();
         for path in self.question_paths()? {
-            let asked = match QuestionFile::read(&path) {
+            let asked = match QuestionFile::read_within(&path, self.largest_question()) {
                 Ok(asked) => asked,
                 // Gone since the folder was listed: a coordinator begins anew.
                 Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
@@ -147,7 +158,7 @@ impl Run {
             return Ok(report);
         };
         for asked in self.questions()? {
-            match find(self, &asked, shard, largest_answer(asked.questions()))? {
+            match find(self, &asked, shard)? {
                 Found::Whole(header, _) if !(header.failed && again) => {
                     report.known += 1;
                     watch.answered(shard, None);
@@ -159,11 +170,20 @@ impl Run {
             // Read at the first open question, since there may be none.
             let rows = rows.shard(self, shard)?;
             let replies = answer(&rows, &asked, &mut report)?;
-            let header = AnswerHeader {
-                failed: replies.iter().any(|r| matches!(r, Reply::Failure(_))),
-                ..AnswerHeader::to(&asked.header, shard, rows.table().rows() as u64)
+            let encoded = |replies: &[Reply]| {
+                let header = AnswerHeader {
+                    failed: replies.iter().any(|r| matches!(r, Reply::Failure(_))),
+                    ..AnswerHeader::to(&asked.header, shard, rows.table().rows() as u64)
+                };
+                encode_answer(&header, replies, None)
             };
-            let bytes = encode_answer(&header, &replies, None);
+            let mut bytes = encoded(&replies);
+            // Nobody would read it.
+            if let Err(error) = asked.fits_into_an_answer(bytes.len()) {
+                let failure = Failure::of(&error).expect("input is at fault");
+                report.failed.push(error.to_string());
+                bytes = encoded(&vec![Reply::Failure(failure); replies.len()]);
+            }
             let path = answer_path(self, &asked.header.question, shard);
             if let Some(folder) = path.parent() {
                 crate::draft::make_folder(folder)?;
@@ -173,6 +193,10 @@ impl Run {
                 let _ = std::fs::remove_dir_all(&path);
             }
             crate::draft::write(&path, bytes)?;
+            if again {
+                // What the run failed of may be mended.
+                super::directory::remove(&self.failure_path())?;
+            }
             report.answered += 1;
             watch.answered(shard, Some(asked.header.round));
         }

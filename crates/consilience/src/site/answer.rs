@@ -92,6 +92,7 @@ pub fn answer(
         ..AnswerHeader::to(&file.header, index, rows)
     };
     let bytes = encode_answer(&header, &replies, key.map(|key| &key.0));
+    file.fits_into_an_answer(bytes.len())?;
     let entry = LogEntry {
         time: String::new(),
         site: site.to_string(),

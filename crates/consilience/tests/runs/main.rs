@@ -1,13 +1,15 @@
 //! Runs whose questions and answers are files: the same bits as on threads, nothing computed twice,
 //! and one coordinator at a time.
 
+#[path = "../common/mod.rs"]
 mod common;
+mod sites;
+mod wishes;
 
-use common::{Case, root, run_study};
+use common::{Case, run_study};
 use consilience::compare::Comparison;
 use consilience::engine::Silent;
-use consilience::run::{Courier, OpenRound, Run, SiteEntry, Stop};
-use consilience::site::{Policy, answer};
+use consilience::run::{Courier, OpenRound, Run, Stop};
 use consilience::study::{Overrides, Study};
 use consilience::{Error, Result};
 use std::path::Path;
@@ -53,46 +55,6 @@ fn a_run_directory_gives_the_bits_of_threads() {
         // Again, from the answers alone.
         assert_eq!(run.coordinate(&Stop, &Silent).unwrap(), threads, "{evidence}");
     }
-}
-
-/// Flights in 50 shards, both models, `exact`; threads, run directory, sites.
-#[test]
-fn flights_have_the_same_bits_everywhere() {
-    let file = root().join("examples/flights.toml");
-    let threads = run_study(Study::read(&file).unwrap(), 2);
-    let folder = tempfile::tempdir().unwrap();
-    let run = Run::split(Study::read(&file).unwrap(), &folder.path().join("run")).unwrap();
-    let files = run.coordinate(&Worker, &Silent).unwrap();
-    assert_eq!(files, threads);
-
-    // The shards' own files as the data of fifty sites.
-    let sites: Vec<SiteEntry> =
-        (0..50).map(|s| SiteEntry { name: format!("s{s}"), key: None }).collect();
-    let federation =
-        Run::for_sites(Study::read(&file).unwrap(), &sites, &folder.path().join("sites")).unwrap();
-    struct Mail<'a>(&'a Path);
-    impl Courier for Mail<'_> {
-        fn fetch(&self, open: &OpenRound) -> Result<()> {
-            let mut letters = Vec::new();
-            for &s in &open.missing {
-                let data = self.0.join(format!("run/shards/{s:06}.parquet"));
-                let (data, site) = ([data.display().to_string()], format!("s{s}"));
-                let sent = answer(open.question, &data, &site, &Policy::default(), &[], None)?;
-                let letter = self.0.join(format!("{site}.answer"));
-                std::fs::write(&letter, sent.bytes).unwrap();
-                letters.push(letter);
-            }
-            let received = open.run.receive(&letters)?;
-            assert!(received.iter().all(|(_, r)| matches!(r, consilience::run::Received::New(_))));
-            Ok(())
-        }
-    }
-    let mailed = federation.coordinate(&Mail(folder.path()), &Silent).unwrap();
-    assert_eq!(
-        serde_json::to_string(&mailed.models).unwrap(),
-        serde_json::to_string(&threads.models).unwrap()
-    );
-    assert_eq!(mailed.partition.rows, threads.partition.rows);
 }
 
 #[test]
