@@ -9,7 +9,7 @@ use crate::sites::arguments::{
 use crate::slurm::{EngineArguments, StepArguments};
 use clap::{Args, Parser, Subcommand};
 use consilience::plan::Wishes;
-use consilience::study::{Combine, Kernel, Local, Overrides};
+use consilience::study::{Combine, Kernel, Local, Overrides, Study};
 use consilience::{Error, draft};
 use std::path::PathBuf;
 
@@ -210,20 +210,22 @@ pub struct WishArguments {
 }
 
 impl WishArguments {
-    /// What is wished of a run whose draws are kept here.
-    pub fn wishes(&self, draws: Option<PathBuf>) -> Wishes {
-        let (prior_scales, leave_one_out) = (self.prior_scale.clone(), self.leave_one_out);
-        Wishes { prior_scales, leave_one_out, draws }
-    }
-}
-
-impl DrawsArguments {
-    /// The folder for draws, made and with its whole path: those who write to it may start elsewhere.
-    pub fn folder(&self) -> consilience::Result<Option<PathBuf>> {
-        let Some(folder) = &self.keep_draws else { return Ok(None) };
-        draft::make_folder(folder)?;
-        let whole = folder.canonicalize();
-        whole.map(Some).map_err(|source| Error::Io { path: folder.clone(), source })
+    /// What is wished of a run of this study, which must be able to grant it; how many shards that
+    /// takes is seen later. The folder for draws is made, and has its whole path: those who write to it
+    /// may start elsewhere.
+    pub fn of(&self, study: &Study, draws: Option<&DrawsArguments>) -> consilience::Result<Wishes> {
+        let mut wishes = Wishes {
+            prior_scales: self.prior_scale.clone(),
+            leave_one_out: self.leave_one_out,
+            draws: draws.and_then(|draws| draws.keep_draws.clone()),
+        };
+        wishes.check(study, usize::MAX)?;
+        if let Some(folder) = &mut wishes.draws {
+            draft::make_folder(folder)?;
+            let whole = folder.canonicalize();
+            *folder = whole.map_err(|source| Error::Io { path: folder.clone(), source })?;
+        }
+        Ok(wishes)
     }
 }
 

@@ -6,17 +6,15 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// A file under a temporary name, which goes away unless it is published.
-#[derive(Debug)]
-pub struct Draft {
-    /// The file, open to be written.
-    pub file: File,
+struct Draft {
+    file: File,
     path: PathBuf,
     published: bool,
 }
 
 impl Draft {
     /// Next to where the file is to be, since only within a file system can a file be renamed.
-    pub fn new(path: &Path) -> io::Result<Draft> {
+    fn new(path: &Path) -> io::Result<Draft> {
         let name = path
             .file_name()
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a file's name"))?;
@@ -39,7 +37,7 @@ impl Draft {
     }
 
     /// Gives the file its name once it is safely on disk. An older file of that name is replaced.
-    pub fn publish(mut self, path: &Path) -> io::Result<()> {
+    fn publish(mut self, path: &Path) -> io::Result<()> {
         self.file.sync_all()?;
         std::fs::rename(&self.path, path)?;
         self.published = true;
@@ -73,7 +71,20 @@ pub fn write_with(path: &Path, content: impl FnOnce(&mut File) -> io::Result<()>
         content(&mut draft.file)?;
         draft.publish(path)
     };
-    write().map_err(|source| Error::Io { path: path.to_path_buf(), source })
+    write().map_err(|error| Error::Io { path: path.to_path_buf(), source: cause(error) })
+}
+
+/// The system's word on what went wrong, where a library has wrapped it up.
+fn cause(error: io::Error) -> io::Error {
+    let mut inner = error.get_ref().map(|e| e as &(dyn std::error::Error + 'static));
+    while let Some(within) = inner {
+        let code = within.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
+        if let Some(code) = code {
+            return io::Error::from_raw_os_error(code);
+        }
+        inner = within.source();
+    }
+    error
 }
 
 /// Makes a folder, and those above it.

@@ -23,8 +23,9 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 pub fn split(arguments: &SplitArguments) -> Result<ExitCode> {
     let study = Study::read_with(&arguments.study.study, &arguments.study.overrides())?;
+    let wishes = arguments.wishes.of(&study, Some(&arguments.draws))?;
     let mut run = Run::split(study, &arguments.run)?;
-    run.wish(&arguments.wishes.wishes(arguments.draws.folder()?))?;
+    run.wish(&wishes)?;
     let manifest = run.manifest();
     let folder = word(run.folder());
     print(&format!(

@@ -29,8 +29,9 @@ pub fn ask(arguments: &AskArguments) -> Result<ExitCode> {
             "the draws of a site's chains stay with the site, so --keep-draws is for data that are here; draws given all data come with combine = \"exact\" and `consilience combine DIR --posterior FOLDER`",
         ));
     }
+    let wishes = arguments.wishes.of(&study, None)?;
     let mut run = Run::for_sites(study, &sites(arguments)?, &arguments.run)?;
-    run.wish(&arguments.wishes.wishes(None))?;
+    run.wish(&wishes)?;
     match run.coordinate(&Stop, &Silent) {
         Err(Error::Waiting(waiting)) => {
             let folder = word(run.folder());

@@ -106,8 +106,9 @@ pub fn compare(arguments: &CompareArguments, bar: &Bar) -> Result<Option<Compari
         let stem = arguments.study.study.file_stem().unwrap_or_default();
         PathBuf::from(stem).with_extension("run")
     });
+    let wishes = arguments.wishes.of(&study, Some(&arguments.draws))?;
     let mut run = Run::split(study, &folder)?;
-    run.wish(&arguments.wishes.wishes(arguments.draws.folder()?))?;
+    run.wish(&wishes)?;
     let absolute = |path: &Path| {
         path.canonicalize().map_err(|source| Error::Io { path: path.to_path_buf(), source })
     };

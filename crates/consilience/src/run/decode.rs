@@ -9,54 +9,75 @@ use serde::de::{
 use std::cell::Cell;
 use std::fmt;
 
-/// What any body may take beyond its own length.
-const SPARE: usize = 16 << 20;
-/// How much larger than its bytes a value may be: honest answers stay well below, with levels whose names
-/// have one letter at the top.
-const LARGER: usize = 8;
-/// And by how much at most: what fills large bodies are numbers, which take what their bytes take.
-const MOST_LARGER: usize = 64 << 20;
+/// What a body may take in memory beyond its own length. Numbers, which fill large bodies, take what
+/// their bytes take; what takes more, such as names and levels, is never this much in honest ones.
+const SPARE: usize = 48 << 20;
 /// What a piece of text takes beside its bytes, at least.
 const TEXT: usize = 32;
+/// What a field of a structure takes, more or less.
+const FIELD: usize = 24;
 
 /// Reads a postcard body to its end, or says what is wrong with it.
 pub(super) fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
-    let left = Cell::new(SPARE + body.len() + ((LARGER - 1) * body.len()).min(MOST_LARGER));
+    let meter = Meter { left: Cell::new(SPARE + body.len()), paid: Cell::new(0) };
     let mut reader = postcard::Deserializer::from_bytes(body);
-    let value = T::deserialize(Metered { inner: &mut reader, left: &left });
+    let value = T::deserialize(Metered { inner: &mut reader, meter: &meter });
     match value.and_then(|value| Ok((value, reader.finalize()?))) {
         Ok((value, [])) => Ok(value),
         Ok((_, rest)) => Err(format!("{} bytes of its content belong to nothing", rest.len())),
-        Err(_) if left.get() == 0 => {
+        Err(_) if meter.left.get() == 0 => {
             Err("its content would take far more memory than its bytes".into())
         }
         Err(error) => Err(format!("its content cannot be read ({error})")),
     }
 }
 
-/// Takes so many bytes of what is left.
-fn charge<E: Error>(left: &Cell<usize>, bytes: usize) -> Result<(), E> {
-    match left.get().checked_sub(bytes).filter(|rest| *rest > 0) {
-        Some(rest) => {
-            left.set(rest);
-            Ok(())
-        }
-        None => {
-            left.set(0);
-            Err(E::custom("too large"))
-        }
+/// Counts what is taken.
+struct Meter {
+    left: Cell<usize>,
+    /// What was taken for the element of a list that is being read, and is still to be filled.
+    paid: Cell<usize>,
+}
+
+impl Meter {
+    /// Takes so many bytes of what is left.
+    fn charge<E: Error>(&self, bytes: usize) -> Result<(), E> {
+        let rest = self.left.get().saturating_sub(bytes);
+        self.left.set(rest);
+        if rest > 0 { Ok(()) } else { Err(E::custom("too large")) }
+    }
+
+    /// Takes what a structure of so many fields needs: from its place in a list, if it is there and not
+    /// elsewhere in memory.
+    fn structure<E: Error>(&self, fields: usize) -> Result<(), E> {
+        let paid = self.paid.get().min(FIELD * fields);
+        self.paid.set(self.paid.get() - paid);
+        self.charge(FIELD * fields - paid)
+    }
+
+    /// Takes room for an element of a list and reads it.
+    fn element<T, E: Error>(
+        &self,
+        read: impl FnOnce() -> Result<T, E>,
+        size: usize,
+    ) -> Result<T, E> {
+        self.charge(size)?;
+        let outer = self.paid.replace(size);
+        let value = read();
+        self.paid.set(outer);
+        value
     }
 }
 
 /// Somebody who reads (a deserializer, a visitor, a seed or an access), and what is left to be taken.
 struct Metered<'a, T> {
     inner: T,
-    left: &'a Cell<usize>,
+    meter: &'a Meter,
 }
 
 impl<'a, T> Metered<'a, T> {
     fn of<U>(&self, inner: U) -> Metered<'a, U> {
-        Metered { inner, left: self.left }
+        Metered { inner, meter: self.meter }
     }
 }
 
@@ -133,6 +154,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Metered<'_, D> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, D::Error> {
+        self.meter.structure(fields.len())?;
         let visitor = self.of(visitor);
         self.inner.deserialize_struct(name, fields, visitor)
     }
@@ -175,22 +197,22 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Metered<'_, V> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<V::Value, E> {
-        charge(self.left, text.len().max(TEXT))?;
+        self.meter.charge(text.len().max(TEXT))?;
         self.inner.visit_str(text)
     }
 
     fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<V::Value, E> {
-        charge(self.left, text.len().max(TEXT))?;
+        self.meter.charge(text.len().max(TEXT))?;
         self.inner.visit_borrowed_str(text)
     }
 
     fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<V::Value, E> {
-        charge(self.left, bytes.len().max(TEXT))?;
+        self.meter.charge(bytes.len().max(TEXT))?;
         self.inner.visit_bytes(bytes)
     }
 
     fn visit_borrowed_bytes<E: Error>(self, bytes: &'de [u8]) -> Result<V::Value, E> {
-        charge(self.left, bytes.len().max(TEXT))?;
+        self.meter.charge(bytes.len().max(TEXT))?;
         self.inner.visit_borrowed_bytes(bytes)
     }
 
@@ -251,11 +273,9 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Listing<Metered<'_, A>> {
         &mut self,
         seed: S,
     ) -> Result<Option<S::Value>, A::Error> {
-        let element = self.0.inner.next_element_seed(Metered { inner: seed, left: self.0.left })?;
-        if element.is_some() {
-            charge(self.0.left, size_of::<S::Value>())?;
-        }
-        Ok(element)
+        let seed = Metered { inner: seed, meter: self.0.meter };
+        let (inner, meter) = (&mut self.0.inner, self.0.meter);
+        meter.element(|| inner.next_element_seed(seed), size_of::<S::Value>())
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -270,7 +290,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Metered<'_, A> {
         &mut self,
         seed: S,
     ) -> Result<Option<S::Value>, A::Error> {
-        self.inner.next_element_seed(Metered { inner: seed, left: self.left })
+        self.inner.next_element_seed(Metered { inner: seed, meter: self.meter })
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -285,13 +305,15 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Metered<'_, A> {
         &mut self,
         seed: K,
     ) -> Result<Option<K::Value>, A::Error> {
-        charge(self.left, size_of::<K::Value>())?;
-        self.inner.next_key_seed(Metered { inner: seed, left: self.left })
+        let (inner, meter) = (&mut self.inner, self.meter);
+        let seed = Metered { inner: seed, meter };
+        meter.element(|| inner.next_key_seed(seed), size_of::<K::Value>())
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
-        charge(self.left, size_of::<S::Value>())?;
-        self.inner.next_value_seed(Metered { inner: seed, left: self.left })
+        let (inner, meter) = (&mut self.inner, self.meter);
+        let seed = Metered { inner: seed, meter };
+        meter.element(|| inner.next_value_seed(seed), size_of::<S::Value>())
     }
 }
 
@@ -313,7 +335,7 @@ impl<'a, 'de, A: EnumAccess<'de>> EnumAccess<'de> for Metered<'a, A> {
         seed: S,
     ) -> Result<(S::Value, Self::Variant), A::Error> {
         let (value, variant) = self.inner.variant_seed(seed)?;
-        Ok((value, Metered { inner: variant, left: self.left }))
+        Ok((value, Metered { inner: variant, meter: self.meter }))
     }
 }
 

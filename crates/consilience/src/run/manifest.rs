@@ -9,8 +9,8 @@ use crate::{Error, Place, Result, Warning};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// No manifest is larger than this: some 100,000 shards.
-const LARGEST: u64 = 24 << 20;
+/// No manifest is larger than this: some 70,000 shards.
+const LARGEST: u64 = 16 << 20;
 
 /// A run: the study, its shards or sites, and the hashes by which files are known to belong to it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -6,8 +6,10 @@
 mod corpus;
 
 use consilience::math::{Stream, stream};
+
 use consilience::run::{AnswerFile, Manifest, QuestionFile};
 use consilience::site::Policy;
+use corpus::Seed;
 use rand::RngExt;
 use sha2::{Digest, Sha256};
 
@@ -99,12 +101,14 @@ fn damaged_files_are_read_or_refused() {
     let executions: u64 =
         std::env::var("FUZZ_EXECUTIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(100_000);
     let seeds = corpus::seeds();
+    let sound: Vec<Seed> = seeds.iter().filter(|seed| seed.is_sound()).cloned().collect();
     let questions = corpus::questions(&seeds);
-    assert!(questions.len() > 5);
     let mut rng = stream(1, 0, 0, "fuzz");
     let (mut read, mut deep) = (0u64, 0u64);
     for _ in 0..executions {
-        let seed = &seeds[rng.random_range(0..seeds.len())];
+        // Sound files more often: damage to them goes deeper.
+        let from = if rng.random_bool(0.8) { &sound } else { &seeds };
+        let seed = &from[rng.random_range(0..from.len())];
         let other = &seeds[rng.random_range(0..seeds.len())].bytes;
         match judge(&seed.kind, &damaged(&seed.kind, &seed.bytes, other, &mut rng), &questions) {
             Verdict::Refused(_) => {}
@@ -113,7 +117,7 @@ fn damaged_files_are_read_or_refused() {
         }
     }
     // Damage must reach the inside: were all files refused at the door, nothing would be tested.
-    assert!(read > executions / 100 && deep > executions / 500, "{read} read, {deep} fitting");
+    assert!(read > executions / 100 && deep > executions / 100, "{read} read, {deep} fitting");
     if let Ok(status) = std::fs::read_to_string("/proc/self/status") {
         let peak = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).expect("a line on memory");
         let kib: u64 = peak.trim().trim_end_matches(" kB").trim().parse().unwrap();
