@@ -80,6 +80,19 @@ fn skipped() -> bool {
     true
 }
 
+/// All at once, each on a cluster of its own: most of their time is waiting.
+#[test]
+fn the_engine_on_real_slurm() {
+    if skipped() {
+        return;
+    }
+    std::thread::scope(|scope| {
+        scope.spawn(a_cluster_gives_the_bits_of_threads_even_if_a_node_dies);
+        scope.spawn(flights_and_all_flags_have_the_bits_of_threads);
+        scope.spawn(interrupts_cancel_jobs_and_failures_end_the_run_with_their_log);
+    });
+}
+
 /// A study of pima_tr.csv with two models.
 fn study(evidence: &str) -> String {
     let data = root().join("data/pima_tr.csv");
@@ -88,11 +101,7 @@ fn study(evidence: &str) -> String {
     )
 }
 
-#[test]
 fn a_cluster_gives_the_bits_of_threads_even_if_a_node_dies() {
-    if skipped() {
-        return;
-    }
     let folder = tempfile::tempdir().unwrap();
     let text = study("local = \"nuts+warp3\"\ndraws = 100000\ncombine = \"normal\"");
     std::fs::write(folder.path().join("s.toml"), text).unwrap();
@@ -141,11 +150,7 @@ fn a_cluster_gives_the_bits_of_threads_even_if_a_node_dies() {
 }
 
 /// Flights in 50 shards, both models, `exact`; and what a run delivers beside the comparison.
-#[test]
 fn flights_and_all_flags_have_the_bits_of_threads() {
-    if skipped() {
-        return;
-    }
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("s.toml"), study("")).unwrap();
@@ -193,11 +198,7 @@ fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-#[test]
 fn interrupts_cancel_jobs_and_failures_end_the_run_with_their_log() {
-    if skipped() {
-        return;
-    }
     let folder = tempfile::tempdir().unwrap();
     let long = study("local = \"nuts+warp3\"\ndraws = 3000000\ncombine = \"normal\"");
     std::fs::write(folder.path().join("long.toml"), long).unwrap();

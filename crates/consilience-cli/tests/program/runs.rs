@@ -280,3 +280,27 @@ fn clocks_may_differ() {
     };
     assert_eq!(document(&out), document(&folder.run(&["compare", "s.toml", "--json"]).out));
 }
+
+#[test]
+fn a_site_is_told_when_its_sums_give_its_rows_away() {
+    let folder = Folder::with(&STUDY.replace("y ~ x", "y ~ x + g + n"), &data());
+    let few: Vec<String> = data().lines().take(6).map(String::from).collect();
+    folder.write("few.csv", few.join("\n") + "\n");
+    let ask = ["ask", "s.toml", "--run", "r", "--sites", "large,small"];
+    assert_eq!(folder.run(&ask).code, Some(0));
+    for round in 1..=2 {
+        let questions = files(&folder.path("r/questions"));
+        let question = format!("r/questions/{}", questions.last().unwrap().0);
+        for (site, data) in [("large", "d.csv"), ("small", "few.csv")] {
+            let answer =
+                folder.run(&["answer", &question, "--site", site, "--data", data, "--out", site]);
+            assert_eq!(answer.code, Some(0), "{answer:?}");
+            let shown = folder.run(&["show", site]).out;
+            // Five rows, and five columns: sums of products of them are in the second round's answer.
+            let given_away = site == "small" && round == 2;
+            assert_eq!(answer.out.contains("[few-rows]"), given_away, "{answer:?}");
+            assert_eq!(shown.contains("up to a rotation; min_rows"), given_away, "{shown}");
+        }
+        assert_eq!(folder.run(&["combine", "r", "large", "small"]).code, Some(4));
+    }
+}

@@ -1,5 +1,6 @@
 //! Answering a question file with rows that stay where they are.
 
+use super::explain::too_many_columns;
 use super::key::Key;
 use super::policy::{LogEntry, Policy};
 use super::{OTHER, check_name};
@@ -10,7 +11,7 @@ use crate::question::{Answer, Question};
 use crate::run::{AnswerHeader, QuestionFile, Reply, encode_answer, sha256_hex};
 use crate::shard::Shard;
 use crate::study::Study;
-use crate::{Error, Place, Result, Warning};
+use crate::{Error, Level, Place, Result, Warning};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -64,7 +65,7 @@ pub fn answer(
         return Err(wrong("it does not ask about the columns of its study (schema)".into()));
     }
     let files = find_files(Path::new(""), data)?;
-    let Complete { table, dropped, warnings } = read_complete(&outline, &files)?;
+    let Complete { table, dropped, mut warnings } = read_complete(&outline, &files)?;
     let rows = table.rows() as u64;
     if rows < policy.min_rows {
         return Err(at_data(
@@ -83,6 +84,16 @@ pub fn answer(
     for question in file.questions() {
         let mut answer = crate::run::answer_soundly(&shard, question)?;
         discreet(question, &mut answer, site, policy.min_rows)?;
+        if let Some(columns) = too_many_columns(&answer, rows)
+            && !warnings.iter().any(|w| w.code == "few-rows")
+        {
+            let message = format!(
+                "{rows} rows answer with the sums of products of {columns} columns, which give the rows away up to a rotation"
+            );
+            let advice = "do not send it unless that is fine; min_rows in the policy, at several times the number of columns, guards against it";
+            warnings
+                .push(Warning::new(Level::Caution, "few-rows", message, advice).value(rows as f64));
+        }
         replies.push(Reply::Answer(answer));
     }
     let header = AnswerHeader {
