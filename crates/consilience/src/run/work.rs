@@ -173,7 +173,7 @@ impl Run {
             let encoded = |replies: &[Reply]| {
                 let header = AnswerHeader {
                     failed: replies.iter().any(|r| matches!(r, Reply::Failure(_))),
-                    ..AnswerHeader::to(&asked.header, shard, rows.table().rows() as u64)
+                    ..AnswerHeader::to(&asked.header, shard, rows.data().rows() as u64)
                 };
                 encode_answer(&header, replies, None)
             };
