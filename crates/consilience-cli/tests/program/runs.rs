@@ -298,7 +298,7 @@ fn a_site_is_told_when_its_sums_give_its_rows_away() {
             let shown = folder.run(&["show", site]).out;
             // Five rows, and five columns: sums of products of them are in the second round's answer.
             let given_away = site == "small" && round == 2;
-            assert_eq!(answer.out.contains("[few-rows]"), given_away, "{answer:?}");
+            assert_eq!(answer.out.contains("[rows-given-away]"), given_away, "{answer:?}");
             assert_eq!(shown.contains("up to a rotation; min_rows"), given_away, "{shown}");
         }
         assert_eq!(folder.run(&["combine", "r", "large", "small"]).code, Some(4));

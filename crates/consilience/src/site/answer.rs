@@ -87,14 +87,15 @@ pub fn answer(
         let mut answer = crate::run::answer_soundly(&shard, question)?;
         discreet(question, &mut answer, site, policy.min_rows)?;
         if let Some(columns) = too_many_columns(&answer, rows)
-            && !warnings.iter().any(|w| w.code == "few-rows")
+            && !warnings.iter().any(|w| w.code == "rows-given-away")
         {
             let message = format!(
                 "{rows} rows answer with the sums of products of {columns} columns, which give the rows away up to a rotation"
             );
             let advice = "do not send it unless that is fine; min_rows in the policy, at several times the number of columns, guards against it";
-            warnings
-                .push(Warning::new(Level::Caution, "few-rows", message, advice).value(rows as f64));
+            warnings.push(
+                Warning::new(Level::Caution, "rows-given-away", message, advice).value(rows as f64),
+            );
         }
         replies.push(Reply::Answer(answer));
     }
