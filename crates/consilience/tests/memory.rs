@@ -137,7 +137,7 @@ fn hostile_files_are_dealt_with_in_256_mib() {
     // At the coordinator, as large as the question allows: some megabytes.
     let Received::Refused(error) = ({
         std::fs::write(&path, vec![b'x'; 65 << 20]).unwrap();
-        run.receive(&[path.clone()]).unwrap().pop().unwrap().1
+        run.receive(std::slice::from_ref(&path)).unwrap().pop().unwrap().1
     }) else {
         panic!("65 MiB were taken")
     };
@@ -148,7 +148,7 @@ fn hostile_files_are_dealt_with_in_256_mib() {
     for what in GROWING {
         std::fs::write(&path, sealed("answer", &header, &body(what, largest - 2000))).unwrap();
         within(&format!("an answer of {what}"), &mut || {
-            let received = run.receive(&[path.clone()]).unwrap().pop().unwrap().1;
+            let received = run.receive(std::slice::from_ref(&path)).unwrap().pop().unwrap().1;
             assert!(matches!(received, Received::Refused(_)), "{what}: {received:?}");
         });
     }

@@ -74,8 +74,9 @@ pub fn work(arguments: &WorkArguments) -> Result<ExitCode> {
         bar.expect(shards.len() * run.rounds()?);
         let report = run.work_all(&shards, arguments.threads(), retry, &bar, kept)?;
         retry = false;
+        // Those that it has written itself are not news.
+        total.known = report.known.saturating_sub(total.answered);
         total.answered += report.answered;
-        total.known = report.known;
         failed.extend(report.failed);
         for replaced in &report.replaced {
             bar.note(&format!("refused, and computed again: {replaced}"));
