@@ -2,7 +2,10 @@
 
 #[cfg(test)]
 mod agreement_tests;
+mod chunks;
 mod csv;
+#[cfg(test)]
+mod csv_tests;
 mod decoded;
 mod describe;
 mod design;
