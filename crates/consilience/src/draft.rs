@@ -35,6 +35,11 @@ impl Draft {
         }
     }
 
+    /// Where the file is until it has its name.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Gives the file its name once it is safely on disk. An older file of that name is replaced.
     pub fn publish(mut self, path: &Path) -> io::Result<()> {
         self.file.sync_all()?;

@@ -3,6 +3,9 @@
 #[cfg(test)]
 mod agreement_tests;
 mod chunks;
+mod copies;
+#[cfg(test)]
+mod copies_tests;
 mod csv;
 #[cfg(test)]
 mod csv_tests;

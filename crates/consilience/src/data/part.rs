@@ -355,10 +355,7 @@ impl Part {
             Values::Number(values) => Column::Number(values),
             Values::Single(values) => Column::Single(values),
             Values::Logical(codes) => Column::Logical(codes),
-            Values::Text(text) => {
-                let (codes, levels) = text.into_levels();
-                Column::Text { codes, levels: Arc::new(levels) }
-            }
+            Values::Text(_) => all.into_text(),
             Values::Clash => unreachable!("the parts of a column differ in kind"),
         }
     }
@@ -386,6 +383,24 @@ impl Part {
             }
             _ => return None,
         })
+    }
+
+    /// The part as a column of text, which it must be or nothing but missing values.
+    pub fn into_text(self) -> Column {
+        let text = match self.values {
+            Values::Text(text) => text,
+            _ => Codes { codes: vec![MISSING; self.rows], ..Codes::default() },
+        };
+        let (codes, levels) = text.into_levels();
+        Column::Text { codes, levels: Arc::new(levels) }
+    }
+
+    /// The values as numbers of lines, which they are in a converted copy.
+    pub fn into_lines(self) -> Option<Vec<u32>> {
+        match self.values {
+            Values::Number(values) => Some(values.into_iter().map(|v| v as u32).collect()),
+            _ => None,
+        }
     }
 
     /// Adds the levels of text, in the order of their numbers, to others.

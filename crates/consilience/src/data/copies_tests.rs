@@ -1,0 +1,1 @@
+//! Converted copies.
