@@ -27,6 +27,9 @@ pub mod read;
 mod recipe;
 mod records;
 mod schema;
+mod scratch;
+
+mod shard_data;
 mod shard_file;
 pub mod source;
 pub mod split;
@@ -48,6 +51,9 @@ pub use recipe::{
 };
 pub(crate) use schema::agree_or_blame;
 pub use schema::{Ask, agree};
+pub(crate) use scratch::Scratch;
+pub use scratch::Stored;
+pub use shard_data::ShardData;
 pub(crate) use shard_file::{read_shard, write_shard};
 pub use table::{Column, Origin, Table};
 pub use terms::{MAX_TERMS, Term, Terms};

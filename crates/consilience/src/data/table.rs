@@ -106,6 +106,21 @@ impl Column {
         }
     }
 
+    fn append(&mut self, other: Column) {
+        match (self, other) {
+            (Column::Number(values), Column::Number(more)) => values.extend(more),
+            (Column::Single(values), Column::Single(more)) => values.extend(more),
+            (Column::Logical(codes), Column::Logical(more)) => codes.extend(more),
+            (Column::Text { codes, levels }, Column::Text { codes: more, levels: others }) => {
+                codes.extend(more);
+                if others.len() > levels.len() {
+                    *levels = others;
+                }
+            }
+            _ => panic!("two columns of one name differ in kind"),
+        }
+    }
+
     /// Some rows that stand together.
     pub fn slice(&self, rows: Range<usize>) -> Column {
         match self {
@@ -199,6 +214,40 @@ impl Table {
         };
         let columns = self.columns.iter().map(|c| c.select(rows)).collect();
         Table { names: self.names.clone(), columns, origin }
+    }
+
+    /// The columns, in the order of their names.
+    pub(crate) fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The bytes that a row takes, where it came from included.
+    pub(crate) fn row_bytes(&self) -> usize {
+        let width = |column: &Column| if matches!(column, Column::Number(_)) { 8 } else { 4 };
+        self.columns.iter().map(width).sum::<usize>() + 8
+    }
+
+    /// The bytes that all rows take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.rows() * self.row_bytes()
+    }
+
+    /// Puts the rows of another table with the same columns behind these. Codes of text must mean the same
+    /// in both; one of them may know more levels.
+    ///
+    /// # Panics
+    ///
+    /// If the columns differ in name or kind. A table without rows takes those of the other.
+    pub(crate) fn append(&mut self, other: Table) {
+        if self.rows() == 0 {
+            *self = other;
+            return;
+        }
+        assert_eq!(self.names, other.names, "the same columns");
+        for (own, more) in self.columns.iter_mut().zip(other.columns) {
+            own.append(more);
+        }
+        self.origin.rows.extend(other.origin.rows);
     }
 
     /// Some rows that stand together.
