@@ -1,5 +1,6 @@
 //! What is typed.
 
+use crate::cache::CacheArguments;
 use crate::memory::MemoryArguments;
 use crate::run::arguments::{
     COMBINE_HELP, CombineArguments, SPLIT_EXAMPLES, SplitArguments, StatusArguments, WorkArguments,
@@ -148,6 +149,8 @@ pub struct StudyArguments {
     pub threads: Option<u64>,
     #[command(flatten)]
     pub memory: MemoryArguments,
+    #[command(flatten)]
+    pub cache: CacheArguments,
     /// Instructions to compute with: auto (the best of this CPU) or portable (slower; the same bits on every machine)
     #[arg(long, value_name = "KIND")]
     pub kernel: Option<Kernel>,

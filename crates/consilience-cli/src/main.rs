@@ -5,6 +5,7 @@
 
 mod arguments;
 mod baselines;
+mod cache;
 mod decomposition;
 mod files;
 mod init;
@@ -78,7 +79,10 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 fn plan(arguments: &StudyArguments, bar: &progress::Bar) -> Result<Plan> {
     let study = Study::read_with(&arguments.study, &arguments.overrides())?;
-    let (room, wanted) = (arguments.memory.room()?, arguments.threads());
+    let (mut room, wanted) = (arguments.memory.room()?, arguments.threads());
+    if let Some(folder) = arguments.cache.folder() {
+        room = room.with_cache(folder);
+    }
     let threads = room.threads(wanted);
     if threads < wanted {
         bar.note(&format!("the memory allowed has room for {threads} of {wanted} threads"));

@@ -93,7 +93,6 @@ pub(super) fn copy(
     if stamp.0 < reader.large {
         return Ok(None);
     }
-    (reader.watch)(&Event::Looking(file));
     let source = Source { file, text, reader, columns, strict };
     let content = hash(file).map_err(|error| unreadable(file, &error))?;
     let made_of = format!("{}-{content}-", source.path());

@@ -10,10 +10,10 @@ use std::io::Write;
 use std::path::Path;
 
 /// A sequence of random numbers.
-struct Dice(u64);
+pub(super) struct Dice(pub u64);
 
 impl Dice {
-    fn below(&mut self, n: usize) -> usize {
+    pub fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (self.0 >> 33) as usize % n
     }
@@ -68,7 +68,7 @@ fn read(file: &Path, format: &TextFormat, sizes: Sizes) -> String {
 
 /// A text of a few columns, some of which hold quotes, line ends within them, words among numbers; with
 /// comments, empty lines and, seldom, faults.
-fn random_text(dice: &mut Dice) -> Vec<u8> {
+pub(super) fn random_text(dice: &mut Dice) -> Vec<u8> {
     let columns = 1 + dice.below(4);
     let end = dice.of(&["\n", "\r\n"]);
     let faults = dice.one_in(4);

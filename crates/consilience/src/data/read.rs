@@ -87,11 +87,11 @@ pub struct ReadTable {
 /// What is going on while files are read.
 #[derive(Debug, Clone, Copy)]
 pub enum Event<'a> {
-    /// It is looked for a converted copy of this file that is still good.
-    Looking(&'a Path),
-    /// There is one, which is used.
+    /// This file is read.
+    Reading(&'a Path),
+    /// A converted copy of it is used.
     Copy(&'a Path),
-    /// There is none, so one is made.
+    /// There is no good one, so one is made.
     Converting(&'a Path),
     /// None can be made, for this reason; the file itself is read.
     NoCopy(&'a Path, &'a str),
@@ -242,6 +242,7 @@ pub(super) fn decode(
     columns: &[(&str, bool)],
     strict: bool,
 ) -> Result<FilePart> {
+    (reader.watch)(&Event::Reading(file));
     let (names, as_text): (Vec<&str>, Vec<bool>) = columns.iter().copied().unzip();
     let select = |all: &[String]| select(file, &names, strict, all);
     match format_of(file)? {

@@ -11,7 +11,7 @@ use super::files::{Format, format_of};
 use super::parquet::{self, Outline, Stream};
 use super::part::{Codes, FilePart, Kind, Settled};
 use super::read::{
-    Reader, TextFormat, Wanted, changed, column_names, counted, decode, refuse_non_finite,
+    Event, Reader, TextFormat, Wanted, changed, column_names, counted, decode, refuse_non_finite,
     reread_as_text, select, wanted_names,
 };
 use super::{Column, Origin, Table};
@@ -84,6 +84,7 @@ impl Input<FilePart> {
         columns: &[(&str, bool)],
         strict: bool,
     ) -> Result<Input<FilePart>> {
+        (reader.watch)(&Event::Reading(file));
         let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
         let Format::Text(text) = format_of(file)? else {
             let outline = parquet::outline(file, &|all| select(file, &names, strict, all))?;

@@ -3,10 +3,10 @@
 use super::outline::{Outline, at_formula};
 use super::room::{Room, bytes_in_words};
 use crate::compare::PartitionReport;
-use crate::data::read::{Wanted, column_names, find_files, read_table};
-use crate::data::source::Source;
+use crate::data::read::{Reader, Wanted, column_names, find_files};
 use crate::data::split::{Partition, Strata, split};
 use crate::data::{Request, Scratch, ShardData, Table, Terms, agree_or_blame, describe};
+use crate::engine::Observer;
 use crate::study::{Missing, SplitBy, Study};
 use crate::{Error, Level, Place, Result, Warning};
 use std::collections::BTreeSet;
@@ -35,14 +35,15 @@ pub struct Gathered {
 
 impl Gathered {
     /// Reads, checks and splits a study's data.
-    pub fn new(study: Study, room: &Room) -> Result<Gathered> {
+    pub fn new(study: Study, room: &Room, observer: &dyn Observer) -> Result<Gathered> {
         let (mut files, mut names) = (Vec::new(), Vec::new());
         let outline = Outline::new(study, |study| {
             files = find_files(&study.data.folder, &study.data.path)?;
             names = column_names(&files[0], &study.data.text_format())?;
             Ok(names.clone())
         })?;
-        let Complete { data, dropped, mut warnings } = read_complete(&outline, &files, room)?;
+        let Complete { data, dropped, mut warnings } =
+            read_complete(&outline, &files, room, observer)?;
         let study = &outline.study;
         warnings.splice(0..0, study.notes.iter().cloned());
         let partition = partition(study, &data, &outline.terms, room)?;
@@ -87,16 +88,26 @@ pub(crate) struct Complete {
 }
 
 /// Reads the columns that a study needs, and deals with missing values as it says.
-pub(crate) fn read_complete(outline: &Outline, files: &[PathBuf], room: &Room) -> Result<Complete> {
+pub(crate) fn read_complete(
+    outline: &Outline,
+    files: &[PathBuf],
+    room: &Room,
+    observer: &dyn Observer,
+) -> Result<Complete> {
     let study = &outline.study;
     let mut rows = Gathering::new(study, room);
     let (format, wanted) = (study.data.text_format(), outline.columns());
+    let reader = Reader {
+        cache: room.cache.as_deref(),
+        watch: &|event| observer.reading(event),
+        ..Reader::new(&format)
+    };
     let comments = if room.is_bounded() {
-        let source = Source::open(files, &format, &Wanted::Named(&wanted))?;
+        let source = reader.source(files, &Wanted::Named(&wanted))?;
         source.blocks(BATCH).try_for_each(|block| rows.take(block?))?;
         source.comments()
     } else {
-        let read = read_table(files, &format, &Wanted::Named(&wanted))?;
+        let read = reader.table(files, &Wanted::Named(&wanted))?;
         rows.take(read.table)?;
         read.comments
     };

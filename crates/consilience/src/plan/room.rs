@@ -17,6 +17,8 @@ pub struct Room {
     threads: usize,
     /// Where rows go that have no room in memory.
     pub(crate) folder: PathBuf,
+    /// Where converted copies of large text files are kept, if they are.
+    pub(crate) cache: Option<PathBuf>,
 }
 
 /// The least memory that a run can be held to: the program itself and the work of two threads.
@@ -31,7 +33,7 @@ impl Default for Room {
     fn default() -> Room {
         let kept = crate::shard::KEPT_LIKELIHOODS;
         let (rows, lent, threads) = (usize::MAX, usize::MAX, usize::MAX);
-        Room { rows, kept, lent, threads, folder: PathBuf::new() }
+        Room { rows, kept, lent, threads, folder: PathBuf::new(), cache: None }
     }
 }
 
@@ -52,7 +54,15 @@ impl Room {
             lent: memory / 8,
             threads: (memory / 4 / PER_THREAD).max(1),
             folder: folder.to_path_buf(),
+            cache: None,
         })
+    }
+
+    /// Keeps converted copies of large text files in this folder, from which they are read the next
+    /// time, and row after row where memory is bounded: see [`Reader`](crate::data::read::Reader).
+    pub fn with_cache(mut self, folder: PathBuf) -> Room {
+        self.cache = Some(folder);
+        self
     }
 
     /// Whether rows may have to go to disk.

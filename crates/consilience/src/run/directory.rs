@@ -7,7 +7,7 @@ use super::manifest::{
 use super::message::{FORMAT, hex, sha256};
 use crate::compare::Comparison;
 use crate::data::{Table, read_shard, write_shard};
-use crate::engine::Observer;
+use crate::engine::{Observer, Silent};
 use crate::plan::{Gathered, Plan, Room};
 use crate::study::Study;
 use crate::{Error, Place, Result};
@@ -67,7 +67,7 @@ impl Run {
         if let Some(run) = Run::existing(&study, folder)? {
             return Ok(run);
         }
-        let gathered = Gathered::new(study, &Room::default())?;
+        let gathered = Gathered::new(study, &Room::default(), &Silent)?;
         let shards_folder = folder.join("shards");
         make_folder(&shards_folder)?;
         let mut shards = Vec::new();

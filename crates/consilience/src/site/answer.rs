@@ -5,6 +5,7 @@ use super::policy::{LogEntry, Policy};
 use super::{OTHER, check_name};
 use crate::data::read::find_files;
 use crate::data::{Column, Fact, Request, Table};
+use crate::engine::Silent;
 use crate::plan::{Complete, Outline, Room, read_complete};
 use crate::question::{Answer, Question};
 use crate::run::{AnswerHeader, QuestionFile, encode_answer, sha256_hex};
@@ -64,7 +65,8 @@ pub fn answer(
         return Err(wrong("it does not ask about the columns of its study (schema)".into()));
     }
     let files = find_files(Path::new(""), data)?;
-    let Complete { data, dropped, warnings } = read_complete(&outline, &files, &Room::default())?;
+    let Complete { data, dropped, warnings } =
+        read_complete(&outline, &files, &Room::default(), &Silent)?;
     let table = data.table()?;
     let rows = table.rows() as u64;
     if rows < policy.min_rows {
