@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Args)]
 pub struct MemoryArguments {
     /// Memory to stay within, such as 2GiB: rows that have no room wait in a file on disk. Slower, and the result does not depend on it [default: all that the data need]
-    #[arg(long, value_name = "SIZE", value_parser = size, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true)]
     pub memory: Option<usize>,
     /// Where that file goes, which has no name and is gone at the end [default: TMPDIR, or /var/tmp]
     #[arg(long, value_name = "DIR", requires = "memory")]

@@ -6,6 +6,7 @@ mod copies;
 mod extras;
 mod faults;
 mod init;
+mod memory;
 mod output;
 mod runs;
 mod simulate;
