@@ -192,7 +192,7 @@ impl<'a> Gathering<'a> {
                 self.dropped,
                 missing_counts(self.missing)
             );
-            let place = files.first().map(|file| Place::file(file)).unwrap_or_default();
+            let place = files.first().map(Place::file).unwrap_or_default();
             return Err(Error::input_at(place, message));
         }
         Ok((data, self.dropped))
