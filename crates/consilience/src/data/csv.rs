@@ -15,6 +15,9 @@ use std::path::Path;
 
 const BUFFER: usize = 1 << 17;
 
+/// Chunks that are parsed at once, at most.
+const MOST_CHUNKS: usize = 64;
+
 /// An open file behind its first record.
 struct Opened<'a> {
     layout: Layout<'a>,
@@ -67,8 +70,8 @@ pub(super) struct Sizes {
 
 impl Default for Sizes {
     fn default() -> Sizes {
-        // Two for each thread, since chunks differ in work.
-        Sizes { chunk: 1 << 20, batch: 2 * rayon::current_num_threads() }
+        // Two for each thread, since chunks differ in work; but memory has a bound on any machine.
+        Sizes { chunk: 1 << 20, batch: (2 * rayon::current_num_threads()).min(MOST_CHUNKS) }
     }
 }
 

@@ -22,6 +22,8 @@ mod kmeans;
 mod number;
 mod parquet;
 mod part;
+#[cfg(test)]
+mod part_tests;
 mod poly;
 pub mod read;
 mod recipe;
