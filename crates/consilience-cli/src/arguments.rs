@@ -10,7 +10,9 @@ use crate::sites::arguments::{
 };
 use crate::slurm::{EngineArguments, StepArguments};
 use clap::{Args, Parser, Subcommand};
-use consilience::study::{Combine, Kernel, Local, Overrides};
+use consilience::plan::Wishes;
+use consilience::study::{Combine, Kernel, Local, Overrides, Study};
+use consilience::{Error, draft};
 use std::path::PathBuf;
 
 /// Bayesian model choice on data that is split over shards: which model do the data support, with
@@ -161,35 +163,76 @@ pub struct StudyArguments {
 pub struct CompareArguments {
     #[command(flatten)]
     pub study: StudyArguments,
-    /// Print one JSON document instead of the table
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub output: OutputArguments,
     /// Also write the JSON document to DIR/result.json
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Keep the draws of every shard's chains as Parquet files in DIR (needs local = nuts+… or gibbs+…)
-    #[arg(long, value_name = "DIR")]
-    pub keep_draws: Option<PathBuf>,
+    #[command(flatten)]
+    pub draws: DrawsArguments,
+    #[command(flatten)]
+    pub wishes: WishArguments,
+    #[command(flatten)]
+    pub engine: EngineArguments,
+}
+
+/// What to print, and what to write beside it.
+#[derive(Debug, Args)]
+pub struct OutputArguments {
+    /// Print one JSON document instead of the table
+    #[arg(long)]
+    pub json: bool,
     /// Print the log Bayes factors of all pairs of models
     #[arg(long)]
     pub bayes_factors: bool,
     /// Print every model's parameters given all the data, and their averages over the models
     #[arg(long)]
     pub parameters: bool,
-    /// Write draws of every model's parameters given all the data to DIR/MODEL.parquet (columns chain, draw and one per parameter). With combine = normal they are made of the shards' draws: give --keep-draws too
+    /// Write draws of every model's parameters given all the data to DIR/MODEL.parquet (columns chain, draw and one per parameter). With combine = normal they are made of the shards' draws, which must be kept (--keep-draws)
     #[arg(long, value_name = "DIR")]
     pub posterior: Option<PathBuf>,
+    /// No progress bar
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// What to keep of the shards' chains.
+#[derive(Debug, Args)]
+pub struct DrawsArguments {
+    /// Keep the draws of every shard's chains as Parquet files in DIR (needs local = nuts+… or gibbs+…)
+    #[arg(long, value_name = "DIR", conflicts_with = "prior_scale")]
+    pub keep_draws: Option<PathBuf>,
+}
+
+/// What to compute beside the comparison.
+#[derive(Debug, Args)]
+pub struct WishArguments {
     /// Compare again with the scale (sd) of every coefficient's prior times each FACTOR, such as 0.5,2,5: does the ranking move? The priors of the intercept, log_sd and log_dispersion stay
-    #[arg(long, value_name = "FACTOR,…", value_delimiter = ',', value_parser = factor, allow_negative_numbers = true, conflicts_with = "keep_draws")]
+    #[arg(long, value_name = "FACTOR,…", value_delimiter = ',', value_parser = factor, allow_negative_numbers = true)]
     pub prior_scale: Vec<f64>,
     /// Show how far each shard pulls the log Bayes factors: the comparison without it (needs combine = exact)
     #[arg(long)]
     pub leave_one_out: bool,
-    /// No progress bar
-    #[arg(long, short)]
-    pub quiet: bool,
-    #[command(flatten)]
-    pub engine: EngineArguments,
+}
+
+impl WishArguments {
+    /// What is wished of a run of this study, which must be able to grant it; how many shards that
+    /// takes is seen later. The folder for draws is made, and has its whole path: those who write to it
+    /// may start elsewhere.
+    pub fn of(&self, study: &Study, draws: Option<&DrawsArguments>) -> consilience::Result<Wishes> {
+        let mut wishes = Wishes {
+            prior_scales: self.prior_scale.clone(),
+            leave_one_out: self.leave_one_out,
+            draws: draws.and_then(|draws| draws.keep_draws.clone()),
+        };
+        wishes.check(study, usize::MAX)?;
+        if let Some(folder) = &mut wishes.draws {
+            draft::make_folder(folder)?;
+            let whole = folder.canonicalize();
+            *folder = whole.map_err(|source| Error::Io { path: folder.clone(), source })?;
+        }
+        Ok(wishes)
+    }
 }
 
 /// How to show the ways to choose.
@@ -269,9 +312,14 @@ impl StudyArguments {
 
     /// How many threads.
     pub fn threads(&self) -> usize {
-        let all = || std::thread::available_parallelism().map_or(1, usize::from);
-        self.threads.map_or_else(all, count)
+        threads_or_all(self.threads)
     }
+}
+
+/// So many threads, or one for every core.
+pub fn threads_or_all(threads: Option<u64>) -> usize {
+    let all = || std::thread::available_parallelism().map_or(1, usize::from);
+    threads.map_or_else(all, count)
 }
 
 /// More threads than this only get in each other's way; far more are refused by the system.

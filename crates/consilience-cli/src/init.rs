@@ -1,9 +1,9 @@
 //! A study file for data that has none.
 
 use crate::arguments::InitArguments;
-use crate::files::write_atomically;
 use crate::shell::word;
 use consilience::data::read::{TextFormat, Wanted, find_files, read_table};
+use consilience::draft;
 use consilience::study::{Study, template};
 use consilience::{Error, Place, Result};
 use std::path::{Component, Path, PathBuf};
@@ -27,7 +27,7 @@ pub fn write(arguments: &InitArguments) -> Result<String> {
     let text = template(&table, text_of(&path)?, arguments.outcome.as_deref())?;
     let Some(target) = target else { return Ok(text) };
     let study = Study::parse(&text, &target)?;
-    write_atomically(&target, &text)?;
+    draft::write(&target, &text)?;
     Ok(report(&study, &target))
 }
 

@@ -7,7 +7,6 @@ mod arguments;
 mod baselines;
 mod cache;
 mod decomposition;
-mod files;
 mod init;
 mod memory;
 mod overview;
@@ -19,9 +18,12 @@ mod sites;
 mod slurm;
 mod text;
 
-use arguments::{Arguments, BaselinesArguments, Command, CompareArguments, StudyArguments};
+use arguments::{
+    Arguments, BaselinesArguments, Command, CompareArguments, OutputArguments, StudyArguments,
+};
 use clap::Parser;
 use consilience::compare::Comparison;
+use consilience::draft;
 use consilience::plan::Plan;
 use consilience::study::Study;
 use consilience::{Error, Result};
@@ -42,9 +44,23 @@ fn main() -> ExitCode {
             ExitCode::from(WAITING)
         }
         Err(error) => {
-            eprintln!("error: {error}");
+            eprintln!("error: {error}{}", advice(&error));
             ExitCode::from(if error.is_input() { WRONG_INPUT } else { FAILURE })
         }
+    }
+}
+
+/// What to do about an error of the system's.
+fn advice(error: &Error) -> &'static str {
+    use std::io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    let Error::Io { source, .. } = error else { return "" };
+    match source.kind() {
+        StorageFull | QuotaExceeded => {
+            "; make room there and run the same command again: what was written whole stays"
+        }
+        ReadOnlyFilesystem => "; nothing can be written there: name a folder elsewhere, or copy it",
+        PermissionDenied => "; ask its owner for the permission, or name another",
+        _ => "",
     }
 }
 
@@ -94,25 +110,26 @@ fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     let start = Instant::now();
     // A folder that cannot be written to should be known before the work, not after it.
     if let Some(folder) = &arguments.out {
-        files::make_folder(folder)?;
+        draft::make_folder(folder)?;
     }
-    let bar = progress::Bar::new(!arguments.quiet);
+    let output = &arguments.output;
+    let bar = progress::Bar::new(!output.quiet);
     let mut comparison = match arguments.engine.engine {
         slurm::EngineName::Threads => {
             arguments.engine.refuse_leftovers()?;
             let mut plan = plan(&arguments.study, &bar)?;
-            if let Some(folder) = &arguments.keep_draws {
+            if let Some(folder) = &arguments.draws.keep_draws {
                 plan.keep_draws(folder)?;
-                files::make_folder(folder)?;
+                draft::make_folder(folder)?;
             }
-            if let Some(folder) = &arguments.posterior {
+            if let Some(folder) = &output.posterior {
                 plan.keep_posterior()?;
-                files::make_folder(folder)?;
+                draft::make_folder(folder)?;
             }
-            if !arguments.prior_scale.is_empty() {
-                plan.scale_priors(&arguments.prior_scale)?;
+            if !arguments.wishes.prior_scale.is_empty() {
+                plan.scale_priors(&arguments.wishes.prior_scale)?;
             }
-            if arguments.leave_one_out {
+            if arguments.wishes.leave_one_out {
                 plan.leave_one_out()?;
             }
             plan.run(&bar)?
@@ -126,18 +143,9 @@ fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     comparison.seconds = Some(start.elapsed().as_secs_f64());
     let json = document(&comparison);
     if let Some(folder) = &arguments.out {
-        files::write_atomically(&folder.join("result.json"), &json)?;
+        draft::write(&folder.join("result.json"), &json)?;
     }
-    let written = match &arguments.posterior {
-        Some(folder) => comparison.write_posterior(folder)?,
-        None => Vec::new(),
-    };
-    let tables = text::Tables {
-        bayes_factors: arguments.bayes_factors,
-        parameters: arguments.parameters,
-        written: &written,
-    };
-    report(&comparison, &json, arguments.json, &tables)
+    report(&comparison, &json, output, &[])
 }
 
 /// The JSON document.
@@ -145,14 +153,25 @@ fn document(comparison: &Comparison) -> String {
     serde_json::to_string_pretty(comparison).expect("a comparison can be written") + "\n"
 }
 
-/// Prints a result as the document or as a table.
+/// Prints a result as the document or as a table, and writes the draws that were asked for. Shards that are
+/// sites have names.
 fn report(
     comparison: &Comparison,
     json: &str,
-    as_json: bool,
-    tables: &text::Tables,
+    output: &OutputArguments,
+    sites: &[String],
 ) -> Result<ExitCode> {
-    print(&if as_json { json.to_string() } else { text::of(comparison, tables) })?;
+    let written = match &output.posterior {
+        Some(folder) => comparison.write_posterior(folder)?,
+        None => Vec::new(),
+    };
+    let tables = text::Tables {
+        bayes_factors: output.bayes_factors,
+        parameters: output.parameters,
+        written: &written,
+        sites,
+    };
+    print(&if output.json { json.to_string() } else { text::of(comparison, &tables) })?;
     let reliable = comparison.is_reliable();
     Ok(if reliable { ExitCode::SUCCESS } else { ExitCode::from(UNRELIABLE) })
 }

@@ -1,9 +1,9 @@
 //! Simulated data as a file.
 
 use crate::arguments::{SimulateArguments, Simulation};
-use crate::files::write_with;
 use crate::progress::Bar;
 use crate::shell::word;
+use consilience::draft;
 use consilience::simulate::{Format, write_higgs};
 use consilience::{Error, Place, Result};
 use std::path::Path;
@@ -14,7 +14,9 @@ pub fn write(arguments: &SimulateArguments) -> Result<String> {
     let format = Format::of(out)?;
     refuse(out, *force)?;
     let bar = Bar::of_rows(!quiet, *rows);
-    write_with(out, |file| write_higgs(file, format, *rows, *seed, &mut |done| bar.set(done)))?;
+    draft::write_with(out, |file| {
+        write_higgs(file, format, *rows, *seed, &mut |done| bar.set(done))
+    })?;
     bar.clear();
     Ok(format!(
         "{} is written: {rows} rows, 29 columns, seed {seed}. Then\n  consilience compare examples/higgs.toml --data {}\n",

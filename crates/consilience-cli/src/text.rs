@@ -17,6 +17,8 @@ pub struct Tables<'a> {
     pub parameters: bool,
     /// Files of posterior draws.
     pub written: &'a [PathBuf],
+    /// The names of the shards, where they are sites.
+    pub sites: &'a [String],
 }
 
 /// The whole report.
@@ -48,7 +50,7 @@ pub fn of(comparison: &Comparison, tables: &Tables) -> String {
         out += &tables::averages(comparison);
     }
     out += &tables::prior_sensitivity(comparison);
-    out += &tables::leave_one_out(comparison);
+    out += &tables::leave_one_out(comparison, tables.sites);
     if !tables.written.is_empty() {
         let files: Vec<String> = tables.written.iter().map(|f| f.display().to_string()).collect();
         let _ = write!(out, "\nPosterior draws: {}\n", files.join(", "));

@@ -70,21 +70,41 @@ fn result(path: &Path) -> Value {
     value
 }
 
+/// Whether clusters cannot be had here; says so.
+fn skipped() -> bool {
+    let Some(why) = lacking() else { return false };
+    assert!(std::env::var("CI").as_deref() != Ok("true"), "no Slurm test: {why}");
+    // Not by a macro, whose output the test harness keeps to itself.
+    let word = format!("\nSKIPPED: the Slurm engine is not tested here: {why}\n\n");
+    std::io::stderr().write_all(word.as_bytes()).unwrap();
+    true
+}
+
+/// All at once, each on a cluster of its own: most of their time is waiting.
 #[test]
-fn a_cluster_gives_the_bits_of_threads_even_if_a_node_dies() {
-    if let Some(why) = lacking() {
-        assert!(std::env::var("CI").as_deref() != Ok("true"), "no Slurm test: {why}");
-        // Not by a macro, whose output the test harness keeps to itself.
-        let word = format!("\nSKIPPED: the Slurm engine is not tested here: {why}\n\n");
-        std::io::stderr().write_all(word.as_bytes()).unwrap();
+fn the_engine_on_real_slurm() {
+    if skipped() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(a_cluster_gives_the_bits_of_threads_even_if_a_node_dies);
+        scope.spawn(flights_and_all_flags_have_the_bits_of_threads);
+        scope.spawn(interrupts_cancel_jobs_and_failures_end_the_run_with_their_log);
+    });
+}
+
+/// A study of pima_tr.csv with two models.
+fn study(evidence: &str) -> String {
     let data = root().join("data/pima_tr.csv");
-    let study = format!(
-        "[data]\npath = {data:?}\n[split]\nshards = 6\n[[model]]\nformula = \"type ~ scale(glu)\"\nfamily = \"logistic\"\n[[model]]\nformula = \"type ~ scale(glu) + scale(bmi)\"\nfamily = \"logistic\"\n[evidence]\nlocal = \"nuts+warp3\"\ndraws = 100000\ncombine = \"normal\"\n"
-    );
-    std::fs::write(folder.path().join("s.toml"), study).unwrap();
+    format!(
+        "[data]\npath = {data:?}\n[split]\nshards = 6\n[[model]]\nformula = \"type ~ scale(glu)\"\nfamily = \"logistic\"\n[[model]]\nformula = \"type ~ scale(glu) + scale(bmi)\"\nfamily = \"logistic\"\n[evidence]\n{evidence}\n"
+    )
+}
+
+fn a_cluster_gives_the_bits_of_threads_even_if_a_node_dies() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = study("local = \"nuts+warp3\"\ndraws = 100000\ncombine = \"normal\"");
+    std::fs::write(folder.path().join("s.toml"), text).unwrap();
     on_cluster(
         folder.path(),
         r#"
@@ -127,4 +147,133 @@ fn a_cluster_gives_the_bits_of_threads_even_if_a_node_dies() {
     for other in ["attached.json", "detached.json", "a.run/result.json", "b.run/result.json"] {
         assert_eq!(result(&folder.path().join(other)), threads, "{other}");
     }
+}
+
+/// Flights in 50 shards, both models, `exact`; and what a run delivers beside the comparison.
+fn flights_and_all_flags_have_the_bits_of_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("s.toml"), study("")).unwrap();
+    std::fs::write(
+        path("n.toml"),
+        study("combine = \"normal\"\nlocal = \"nuts+warp3\"\ndraws = 300"),
+    )
+    .unwrap();
+    let flights = root().join("examples/flights.toml");
+    on_cluster(
+        folder.path(),
+        &format!(
+            r#"
+        both() {{    # a study on threads and on the cluster, with these flags
+            local study=$1 name=$2
+            shift 2
+            "$PROGRAM" compare $study --json --quiet "$@" --posterior $name-1 > $name-1.json || [ $? = 1 ]
+            "$PROGRAM" compare $study --json --quiet "$@" --posterior $name-2 > $name-2.json \
+                --engine slurm --run $name.run --slurm-tasks 4 || [ $? = 1 ]
+        }}
+        both {flights:?} flights
+        both s.toml wishes --leave-one-out --prior-scale 0.5,2
+        both n.toml draws --keep-draws chains
+        "#
+        ),
+    );
+    for name in ["flights", "wishes", "draws"] {
+        let [threads, slurm] = [1, 2].map(|k| result(&path(&format!("{name}-{k}.json"))));
+        assert_eq!(slurm, threads, "{name}");
+        let [threads, slurm] = [1, 2].map(|k| files(&path(&format!("{name}-{k}"))));
+        assert!(slurm == threads && threads.len() == 2, "{name}: the draws differ");
+    }
+    let wished = result(&path("wishes-2.json"));
+    assert!(wished["leave_one_out"].is_array() && wished["prior_sensitivity"].is_array());
+    assert_eq!(result(&path("flights-2.json"))["partition"]["shards"], 50);
+    assert_eq!(files(&path("chains")).len(), 12);
+}
+
+/// The files of a folder, by name.
+fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = entries.map(|p| (name(&p), std::fs::read(&p).unwrap())).collect();
+    files.sort();
+    files
+}
+
+fn interrupts_cancel_jobs_and_failures_end_the_run_with_their_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = study("local = \"nuts+warp3\"\ndraws = 3000000\ncombine = \"normal\"");
+    std::fs::write(folder.path().join("long.toml"), long).unwrap();
+    std::fs::write(folder.path().join("s.toml"), study("")).unwrap();
+    on_cluster(
+        folder.path(),
+        r#"
+        # Ctrl-C in the middle of a round: nothing is left in the queue.
+        "$PROGRAM" compare long.toml --engine slurm --run long.run --quiet > out 2> interrupted &
+        coordinator=$!
+        for _ in $(seq 600); do
+            ls long.run/logs/round-0003-* > /dev/null 2>&1 && [ -n "$(squeue --noheader)" ] && break
+            sleep 0.05
+        done
+        squeue --noheader > before
+        kill -INT $coordinator
+        code=0; wait $coordinator || code=$?
+        echo $code > code
+        for _ in $(seq 100); do [ -z "$(squeue --noheader)" ] && break; sleep 0.1; done
+        squeue --noheader > after
+
+        # A shard that cannot be read: submitted again with its log, and in the end given up.
+        "$PROGRAM" split s.toml --run s.run
+        printf x >> s.run/shards/000003.parquet
+        code=0
+        "$PROGRAM" compare s.toml --engine slurm --run s.run --quiet > out-2 2> failed || code=$?
+        echo $code > code-2
+        squeue --noheader > after-2
+        "$PROGRAM" status s.run > status
+
+        # Mended, it goes on, once it is told to.
+        truncate --size=-1 s.run/shards/000003.parquet
+        rm s.run/jobs/0001-*.json
+        "$PROGRAM" compare s.toml --engine slurm --run s.run --quiet --json > mended.json || [ $? = 1 ]
+        "$PROGRAM" compare s.toml --quiet --json > threads.json || [ $? = 1 ]
+
+        # What sbatch does not like comes with advice.
+        "$PROGRAM" compare s.toml --engine slurm --run t.run --slurm-args "--partition=none" 2> partition || true
+        SLURM_CONF=/none/slurm.conf "$PROGRAM" compare s.toml --engine slurm --run u.run 2> unknown || true
+        "#,
+    );
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    assert!(!read("before").is_empty(), "no job was there to be cancelled");
+    assert_eq!(
+        (read("code").as_str(), read("after").as_str()),
+        ("3\n", ""),
+        "{}",
+        read("interrupted")
+    );
+    assert!(read("interrupted").contains("is cancelled; what was answered is kept"));
+
+    let failed = read("failed");
+    assert_eq!(
+        (read("code-2").as_str(), read("out-2").as_str(), read("after-2").as_str()),
+        ("3\n", "", ""),
+        "{failed}"
+    );
+    for part in [
+        "round 1: 1 shard did not answer; submitted again (2 of 4)",
+        "submitted again (4 of 4)",
+        "error: round 1: 1 shard did not answer in 4 jobs; the same command tries again once",
+        "The log of one of its tasks",
+        "000003.parquet: the shard was changed after the run was made (check sum)",
+    ] {
+        assert!(failed.contains(part), "{part}: {failed}");
+    }
+    let status = read("status");
+    assert!(
+        status.contains("5 of 6  1 (000003)") && status.contains("The run has failed: "),
+        "{status}"
+    );
+    assert_eq!(
+        result(&folder.path().join("mended.json")),
+        result(&folder.path().join("threads.json"))
+    );
+    assert!(read("partition").contains("--slurm-args"), "{}", read("partition"));
+    assert!(read("unknown").contains("knows of no cluster"), "{}", read("unknown"));
 }

@@ -1,19 +1,20 @@
-//! Files that are there whole or not at all.
+//! Files that are there whole or not at all, and the folders they stand in.
 
+use crate::{Error, Place, Result};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// A file under a temporary name, which goes away unless it is published.
-pub(crate) struct Draft {
-    pub file: File,
+struct Draft {
+    file: File,
     path: PathBuf,
     published: bool,
 }
 
 impl Draft {
     /// Next to where the file is to be, since only within a file system can a file be renamed.
-    pub fn new(path: &Path) -> io::Result<Draft> {
+    fn new(path: &Path) -> io::Result<Draft> {
         let name = path
             .file_name()
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a file's name"))?;
@@ -41,14 +42,13 @@ impl Draft {
     }
 
     /// Gives the file its name once it is safely on disk. An older file of that name is replaced.
-    pub fn publish(mut self, path: &Path) -> io::Result<()> {
+    fn publish(mut self, path: &Path) -> io::Result<()> {
         self.file.sync_all()?;
         std::fs::rename(&self.path, path)?;
         self.published = true;
         // The name is to outlast a power cut too, where folders can be synced at all.
-        if let Some(folder) = path.parent()
-            && let Ok(folder) = File::open(folder)
-        {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if let Ok(folder) = File::open(folder.unwrap_or(Path::new("."))) {
             let _ = folder.sync_all();
         }
         Ok(())
@@ -65,9 +65,41 @@ impl Drop for Draft {
 }
 
 /// Writes a whole file in this way.
-pub(crate) fn write(path: &Path, content: &[u8]) -> crate::Result<()> {
-    let failed = |source| crate::Error::Io { path: path.to_path_buf(), source };
-    let mut draft = Draft::new(path).map_err(failed)?;
-    draft.file.write_all(content).map_err(failed)?;
-    draft.publish(path).map_err(failed)
+pub fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
+    write_with(path, |file| file.write_all(content.as_ref()))
+}
+
+/// The same for a file that is too large to be made in memory first.
+pub fn write_with(path: &Path, content: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
+    let write = || {
+        let mut draft = Draft::new(path)?;
+        content(&mut draft.file)?;
+        draft.publish(path)
+    };
+    write().map_err(|error| Error::Io { path: path.to_path_buf(), source: cause(error) })
+}
+
+/// The system's word on what went wrong, where a library has wrapped it up.
+fn cause(error: io::Error) -> io::Error {
+    let mut inner = error.get_ref().map(|e| e as &(dyn std::error::Error + 'static));
+    while let Some(within) = inner {
+        let code = within.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
+        if let Some(code) = code {
+            return io::Error::from_raw_os_error(code);
+        }
+        inner = within.source();
+    }
+    error
+}
+
+/// Makes a folder, and those above it.
+pub fn make_folder(path: &Path) -> Result<()> {
+    std::fs::create_dir_all(path).map_err(|error| match error.kind() {
+        // Not the system's fault, and the user can mend it.
+        io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => Error::input_at(
+            Place::file(path),
+            "this is a file, or goes through one; name a folder to write to",
+        ),
+        _ => Error::Io { path: path.to_path_buf(), source: error },
+    })
 }

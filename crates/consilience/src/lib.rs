@@ -36,7 +36,7 @@
 pub mod combine;
 pub mod compare;
 pub mod data;
-mod draft;
+pub mod draft;
 pub mod engine;
 mod error;
 pub mod estimate;
@@ -53,6 +53,7 @@ pub mod simulate;
 pub mod site;
 pub mod study;
 mod target;
+mod trust;
 mod warning;
 
 pub use error::{Error, Place, Result};

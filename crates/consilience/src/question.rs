@@ -240,44 +240,15 @@ impl Question {
 
 impl Answer {
     /// Whether this can be an answer to the question at all: the right kind and size, finite
-    /// numbers. An answer may come from afar and is not taken on trust.
+    /// numbers, matrices that are what they must be. No answer is taken on trust, wherever it is from.
     pub fn check(&self, question: &Question) -> Result<()> {
-        let d = question.model().map_or(0, |m| m.dim());
-        let sound = match (question, self) {
-            (Question::Describe { requests, .. }, Answer::Description(facts)) => {
-                facts.len() == requests.len()
+        crate::trust::answer(self, question).map_err(|reason| {
+            let message = format!("the answer to `{}` is not sound: {reason}", question.kind());
+            match question.model() {
+                Some(model) => Error::numeric(message).for_model(&model.name),
+                None => Error::numeric(message),
             }
-            (Question::Survey { .. }, Answer::Survey(survey)) => {
-                let p = survey.nonzero.len();
-                survey.observations.is_finite() && p <= d && survey.gram.is_sound(p, p)
-            }
-            (Question::Statistics { recipe }, Answer::Statistics { observations, factor }) => {
-                let size = recipe.columns.len() + 1;
-                observations.is_finite() && factor.is_sound(size, size)
-            }
-            (Question::Fit { .. }, Answer::Summary(summary)) => summary.is_sound(d),
-            (Question::Augment { conditionals, .. }, Answer::Augmentation(answer)) => {
-                answer.summary.is_sound(d)
-                    && answer.means.is_sound(*conditionals, d)
-                    && answer.factors.is_sound(*conditionals, d * (d + 1) / 2)
-            }
-            (Question::Expand { .. }, Answer::Expansion(at)) => {
-                !at.value.is_nan() && at.gradient.len() == d && at.hessian.has_size(d, d)
-            }
-            (Question::Weigh { thetas, .. }, Answer::Weights(weights)) => {
-                weights.len() == thetas.rows()
-                    && weights.iter().all(|w| !w.is_nan() && *w != f64::INFINITY)
-            }
-            _ => false,
-        };
-        if sound {
-            return Ok(());
-        }
-        let message = format!(
-            "the answer to `{}` is not sound: wrong kind, wrong size or not finite",
-            question.kind()
-        );
-        Err(Error::numeric(message))
+        })
     }
 }
 
@@ -285,17 +256,5 @@ impl Summary {
     /// Whether it takes the subposterior as normal around its mode: Laplace's approximation.
     pub fn is_normal(&self) -> bool {
         self.effective.is_none() && self.mean == self.mode
-    }
-
-    fn is_sound(&self, d: usize) -> bool {
-        let finite = |v: &[f64]| v.len() == d && v.iter().all(|x| x.is_finite());
-        self.log_z.value.is_finite()
-            && self.log_z.se.is_none_or(|se| se.is_finite() && se >= 0.0)
-            && finite(&self.mean)
-            && finite(&self.mode)
-            && self.covariance.is_sound(d, d)
-            && self.precision.is_sound(d, d)
-            && self.effective.is_none_or(|n| n.is_finite() && n > 0.0)
-            && self.batches.iter().all(|b| finite(&b.mean) && b.covariance.is_sound(d, d))
     }
 }

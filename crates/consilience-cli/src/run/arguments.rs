@@ -1,6 +1,8 @@
 //! What is typed for runs whose questions and answers are files.
 
-use crate::arguments::{StudyArguments, count, threads};
+use crate::arguments::{
+    DrawsArguments, OutputArguments, StudyArguments, WishArguments, threads, threads_or_all,
+};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -15,7 +17,11 @@ docs/cluster.md goes from a laptop to a cluster.";
 
 pub const COMBINE_HELP: &str = "\
 Whatever is answered stays answered: it can be run at any time, killed at any time, and run again.
-Without --wait it returns at once: with code 4 if answers are missing.";
+Without --wait it returns at once: with code 4 if answers are missing.
+
+What split, ask or compare were told to compute beside the comparison (--prior-scale,
+--leave-one-out) the run delivers without being told again; given here, it is asked for from now on.
+--parameters, --bayes-factors and --posterior ask nothing more and can be had at any time.";
 
 /// What to split, and where to.
 #[derive(Debug, Args)]
@@ -25,6 +31,10 @@ pub struct SplitArguments {
     /// The run directory to make
     #[arg(long, value_name = "DIR")]
     pub run: PathBuf,
+    #[command(flatten)]
+    pub draws: DrawsArguments,
+    #[command(flatten)]
+    pub wishes: WishArguments,
 }
 
 /// Which shards to work on.
@@ -38,7 +48,7 @@ pub struct WorkArguments {
     /// Also compute again what could not be answered before
     #[arg(long)]
     pub retry: bool,
-    /// Stay and answer new questions until the result is there
+    /// Stay and answer new questions until the result is there, or the run has failed
     #[arg(long)]
     pub wait: bool,
     /// Threads to work on [default: all cores]; the result does not depend on it
@@ -52,8 +62,7 @@ pub struct WorkArguments {
 impl WorkArguments {
     /// How many threads.
     pub fn threads(&self) -> usize {
-        let all = || std::thread::available_parallelism().map_or(1, usize::from);
-        self.threads.map_or_else(all, count)
+        threads_or_all(self.threads)
     }
 }
 
@@ -71,12 +80,10 @@ pub struct CombineArguments {
     /// Wait for missing answers, with a progress bar, and go on until the result is there
     #[arg(long)]
     pub wait: bool,
-    /// Print one JSON document instead of the table
-    #[arg(long)]
-    pub json: bool,
-    /// No progress bar
-    #[arg(long, short)]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub output: OutputArguments,
+    #[command(flatten)]
+    pub wishes: WishArguments,
 }
 
 /// Which run to look at.

@@ -4,9 +4,10 @@ pub mod arguments;
 
 use crate::progress::Bar;
 use crate::shell::word;
-use crate::text::{Tables, counted, grouped, table};
-use crate::{document, files, print, report};
+use crate::text::{counted, grouped, table};
+use crate::{document, print, report};
 use arguments::{CombineArguments, SplitArguments, StatusArguments, WorkArguments};
+use consilience::draft;
 use consilience::run::{Courier, Kept, OpenRound, Run, Status, Stop, WorkReport};
 use consilience::study::Study;
 use consilience::{Error, Result};
@@ -22,7 +23,9 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 pub fn split(arguments: &SplitArguments) -> Result<ExitCode> {
     let study = Study::read_with(&arguments.study.study, &arguments.study.overrides())?;
-    let run = Run::split(study, &arguments.run)?;
+    let wishes = arguments.wishes.of(&study, Some(&arguments.draws))?;
+    let mut run = Run::split(study, &arguments.run)?;
+    run.wish(&wishes)?;
     let manifest = run.manifest();
     let folder = word(run.folder());
     print(&format!(
@@ -62,6 +65,8 @@ pub fn work(arguments: &WorkArguments) -> Result<ExitCode> {
     let mut total = WorkReport::default();
     let mut retry = arguments.retry;
     let mut failed = Vec::new();
+    // Why there will be no further questions, where one could wait for them for ever.
+    let mut failure = None;
     let shards_kept = Kept::default();
     let kept = arguments.wait.then_some(&shards_kept);
     let bar = Bar::new(!arguments.quiet);
@@ -69,15 +74,21 @@ pub fn work(arguments: &WorkArguments) -> Result<ExitCode> {
         bar.expect(shards.len() * run.rounds()?);
         let report = run.work_all(&shards, arguments.threads(), retry, &bar, kept)?;
         retry = false;
+        // Those that it has written itself are not news.
+        total.known = report.known.saturating_sub(total.answered);
         total.answered += report.answered;
-        total.known = report.known;
         failed.extend(report.failed);
         for replaced in &report.replaced {
             bar.note(&format!("refused, and computed again: {replaced}"));
         }
-        let done = run.result_path().exists();
-        if !arguments.wait || done {
-            total.busy = report.busy;
+        total.busy = report.busy;
+        if !arguments.wait || run.result_path().exists() {
+            break;
+        }
+        if report.answered == 0 {
+            failure = run.failure();
+        }
+        if failure.is_some() {
             break;
         }
         std::thread::sleep(PAUSE);
@@ -94,7 +105,15 @@ pub fn work(arguments: &WorkArguments) -> Result<ExitCode> {
         counted(total.answered, "answer"),
         grouped(total.known as f64)
     ))?;
-    Ok(ExitCode::SUCCESS)
+    match failure {
+        None => Ok(ExitCode::SUCCESS),
+        Some(why) => {
+            let folder = word(run.folder());
+            Err(Error::numeric(format!(
+                "the run has failed, and nobody asks further questions: {why}\nMend that; `consilience work {folder} --retry` computes again what could not be answered, and `consilience combine {folder}` goes on"
+            )))
+        }
+    }
 }
 
 /// Waits for workers.
@@ -119,8 +138,21 @@ impl Courier for Patient {
 
 pub fn combine(arguments: &CombineArguments) -> Result<ExitCode> {
     let mut run = Run::open(&arguments.run)?;
+    let (output, wishes) = (&arguments.output, &arguments.wishes);
+    if let Some(folder) = &output.posterior {
+        run.keep_posterior()?;
+        draft::make_folder(folder)?;
+    }
+    if !wishes.prior_scale.is_empty() || wishes.leave_one_out {
+        let mut all = run.manifest().wishes.clone();
+        if !wishes.prior_scale.is_empty() {
+            all.prior_scales.clone_from(&wishes.prior_scale);
+        }
+        all.leave_one_out |= wishes.leave_one_out;
+        run.wish(&all)?;
+    }
     let refused = crate::sites::take_in(&mut run, &arguments.without, &arguments.answers)?;
-    let bar = Bar::new(!arguments.quiet && arguments.wait);
+    let bar = Bar::new(!output.quiet && arguments.wait);
     let patient = Patient { said: Mutex::default() };
     let courier: &dyn Courier = if arguments.wait { &patient } else { &Stop };
     let comparison = match run.coordinate(courier, &bar) {
@@ -142,9 +174,11 @@ pub fn combine(arguments: &CombineArguments) -> Result<ExitCode> {
     };
     bar.clear();
     let json = document(&comparison);
-    files::write_atomically(&run.result_path(), &json)?;
-    let tables = Tables { bayes_factors: false, parameters: false, written: &[] };
-    report(&comparison, &json, arguments.json, &tables)
+    draft::write(&run.result_path(), &json)?;
+    let manifest = run.manifest();
+    let sites = manifest.active().into_iter().map(|s| manifest.shards[s].name.clone());
+    let sites = if manifest.has_sites() { sites.collect() } else { Vec::new() };
+    report(&comparison, &json, output, &sites)
 }
 
 pub fn status(arguments: &StatusArguments) -> Result<ExitCode> {
@@ -187,6 +221,9 @@ fn status_text(status: &Status, folder: &Path) -> String {
         }
     }
     let folder = word(folder);
+    if let Some(why) = &status.failure {
+        let _ = writeln!(out, "\nThe run has failed: {why}");
+    }
     let _ = match status.rounds.last() {
         _ if status.finished => writeln!(out, "\nFinished: {folder}/result.json"),
         Some(round) if !round.missing.is_empty() => {

@@ -1,6 +1,6 @@
 //! What is typed for runs between sites.
 
-use crate::arguments::StudyArguments;
+use crate::arguments::{StudyArguments, WishArguments};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -34,6 +34,11 @@ pub struct AskArguments {
     /// Take only signed answers: a TOML file with a line `NAME = \"PUBLIC KEY\"` for every site
     #[arg(long, value_name = "FILE")]
     pub keys: Option<PathBuf>,
+    #[command(flatten)]
+    pub wishes: WishArguments,
+    /// Refused, since the draws of a site's chains stay with it
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub keep_draws: Option<PathBuf>,
 }
 
 /// What to answer with which data.

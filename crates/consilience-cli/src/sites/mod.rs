@@ -2,11 +2,11 @@
 
 pub mod arguments;
 
-use crate::files::{write_atomically, write_new_secret};
 use crate::print;
 use crate::shell::word;
 use crate::text::{counted, grouped, list};
 use arguments::{AnswerArguments, AskArguments, KeygenArguments, ShowArguments};
+use consilience::draft;
 use consilience::engine::Silent;
 use consilience::run::{Received, Run, SiteEntry, Stop};
 use consilience::site::{Key, LogEntry, Policy};
@@ -24,7 +24,14 @@ fn io(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
 
 pub fn ask(arguments: &AskArguments) -> Result<ExitCode> {
     let study = Study::read_with(&arguments.study.study, &arguments.study.overrides())?;
-    let run = Run::for_sites(study, &sites(arguments)?, &arguments.run)?;
+    if arguments.keep_draws.is_some() {
+        return Err(Error::input(
+            "the draws of a site's chains stay with the site, so --keep-draws is for data that are here; draws given all data come with combine = \"exact\" and `consilience combine DIR --posterior FOLDER`",
+        ));
+    }
+    let wishes = arguments.wishes.of(&study, None)?;
+    let mut run = Run::for_sites(study, &sites(arguments)?, &arguments.run)?;
+    run.wish(&wishes)?;
     match run.coordinate(&Stop, &Silent) {
         Err(Error::Waiting(waiting)) => {
             let folder = word(run.folder());
@@ -104,7 +111,7 @@ pub fn answer(arguments: &AnswerArguments) -> Result<ExitCode> {
         answer.entry.time = utc(SystemTime::now());
         append_log(path, &answer.entry)?;
     }
-    write_atomically(&target, &answer.bytes)?;
+    draft::write(&target, &answer.bytes)?;
     let header = &answer.header;
     let mut out = format!(
         "{} is written: {} answered round {} ({} bytes{}).\n",
@@ -179,7 +186,7 @@ pub fn keygen(arguments: &KeygenArguments) -> Result<ExitCode> {
     };
     let (secret, public) = (ending(".key"), ending(".pub"));
     write_new_secret(&secret, &(key.secret() + "\n"))?;
-    write_atomically(&public, key.public() + "\n")?;
+    draft::write(&public, key.public() + "\n")?;
     print(&format!(
         "{}  the secret key; it stays at the site\n{}  the public key, for the one who asks: {}\n",
         secret.display(),
@@ -189,12 +196,27 @@ pub fn keygen(arguments: &KeygenArguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Writes a file that only its owner may read, and that must not be there yet.
+fn write_new_secret(path: &Path, text: &str) -> Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => {
+            Error::input_at(Place::file(path), "this key is there already; name another")
+        }
+        _ => io(path)(error),
+    })?;
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(io(path))
+}
+
 /// Leaves sites out and takes answer files into a run, saying what became of each. Returns whether one
 /// was refused.
 pub fn take_in(run: &mut Run, without: &[String], answers: &[PathBuf]) -> Result<bool> {
-    if !without.is_empty() {
-        run.leave_out(without)?;
-        // Its questions are asked anew, before answers to them can be taken in.
+    run.leave_out(without)?;
+    if run.rounds()? == 0 {
+        // Questions are asked anew, before answers to them can be taken in.
         match run.coordinate(&Stop, &Silent) {
             Err(Error::Waiting(_)) | Ok(_) => {}
             Err(error) => return Err(error),

@@ -121,8 +121,10 @@ pub fn prior_sensitivity(comparison: &Comparison) -> String {
     )
 }
 
-/// What each shard pulls, the largest pull first.
-pub fn leave_one_out(comparison: &Comparison) -> String {
+/// What each shard pulls, the largest pull first. Shards that are sites go by their names.
+pub fn leave_one_out(comparison: &Comparison, sites: &[String]) -> String {
+    let what = if sites.is_empty() { "shard" } else { "site" };
+    let name = |s: &ShardPull| sites.get(s.shard).cloned().unwrap_or_else(|| s.shard.to_string());
     let Some(shards) = &comparison.leave_one_out else { return String::new() };
     let mut order: Vec<&ShardPull> = shards.iter().collect();
     let several = comparison.models.len() > 1;
@@ -147,10 +149,10 @@ pub fn leave_one_out(comparison: &Comparison) -> String {
     if several {
         let _ = writeln!(
             out,
-            "\nEach shard left out: its pull on the log Bayes factor (largest first{count})\n"
+            "\nEach {what} left out: its pull on the log Bayes factor (largest first{count})\n"
         );
         let head =
-            ["shard", "rows", "model", "pull", "log Bayes factor without", "most probable without"];
+            [what, "rows", "model", "pull", "log Bayes factor without", "most probable without"];
         let mut rows = vec![head.map(String::from)];
         rows.extend(order.iter().map(|s| {
             let model = &s.models[most_pulled(s)];
@@ -158,7 +160,7 @@ pub fn leave_one_out(comparison: &Comparison) -> String {
             let doubt = if s.models[reference].reliable { mark(model) } else { " ?" };
             let best = if s.best == comparison.best.name { "the same" } else { &s.best };
             [
-                s.shard.to_string(),
+                name(s),
                 grouped(s.rows),
                 model.name.clone(),
                 estimate(model.pull) + doubt,
@@ -170,14 +172,14 @@ pub fn leave_one_out(comparison: &Comparison) -> String {
     } else {
         let _ = writeln!(
             out,
-            "\nEach shard left out: how well the others predict it (least usual first{count})\n"
+            "\nEach {what} left out: how well the others predict it (least usual first{count})\n"
         );
-        let head = ["shard", "rows", "log predictive", "per row"];
+        let head = [what, "rows", "log predictive", "per row"];
         let mut rows = vec![head.map(String::from)];
         rows.extend(order.iter().map(|s| {
             let model = &s.models[0];
             let predictive = estimate(model.log_predictive) + mark(model);
-            [s.shard.to_string(), grouped(s.rows), predictive, format!("{:.4}", mean(s))]
+            [name(s), grouped(s.rows), predictive, format!("{:.4}", mean(s))]
         }));
         out += &table(&rows);
     }

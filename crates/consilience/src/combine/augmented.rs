@@ -13,8 +13,7 @@
 
 use super::normal::Normals;
 use super::{
-    Combination, CombineDiagnostics, Evidence, Next, Setting, homogeneity, log_alpha,
-    sum_of_evidences,
+    Combination, CombineDiagnostics, Evidence, Next, Setting, homogeneity, sum_of_evidences,
 };
 use crate::estimate::Estimate;
 use crate::estimate::importance::{LEAST_ESS, MOST_K_HAT};
@@ -79,16 +78,14 @@ impl Augmented {
         warnings.extend(term_warnings(ess, k_hat));
         let agreement = self.setting.compare_shards(&normals.scores(), &normals.all.factor);
         warnings.extend(homogeneity::warnings(&agreement, &self.setting.names()));
+        let log_z = Estimate::new(sum.value + log_overlap, total_se);
+        let correction = Some(log_overlap - normals.log_overlap());
+        let covariance = normals.all.factor.inverse();
+        let evidence = self.setting.evidence(log_z, normals.all.mean, covariance);
         Ok(Evidence {
-            log_z: Estimate::new(sum.value + log_overlap, total_se),
             shards: Some(sum),
             overlap: Some(overlap),
-            correction: Some(log_overlap - normals.log_overlap()),
-            log_alpha: log_alpha(&self.setting.model, &self.setting.shares()),
-            covariance: normals.all.factor.inverse(),
-            mean: normals.all.mean,
-            draws: None,
-            left_out: None,
+            correction,
             diagnostics: Some(CombineDiagnostics {
                 method: "augmentation",
                 newton_rounds: 0,
@@ -103,6 +100,7 @@ impl Augmented {
             summaries: Some(summaries),
             agreement,
             warnings,
+            ..evidence
         })
     }
 }

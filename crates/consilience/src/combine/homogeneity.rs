@@ -2,6 +2,7 @@
 
 use crate::math::special::chi_square_tail;
 use crate::math::{Cholesky, Matrix, dot};
+use crate::target::Expansion;
 use crate::{Level, Warning};
 use serde::Serialize;
 
@@ -35,6 +36,13 @@ pub struct Agreement {
 
 /// A shard's gradient and information (minus its Hessian) at the consensus.
 pub(super) type Score = (Vec<f64>, Matrix);
+
+/// The score of a shard whose log density has this expansion at the consensus.
+pub(super) fn score(at: Expansion) -> Score {
+    let mut information = at.hessian;
+    information.scale(-1.0);
+    (at.gradient, information)
+}
 
 /// How each shard agrees with the others; empty if there is only one.
 pub(super) fn agreements(shards: &[Score], rows: &[f64], total: &Cholesky) -> Vec<Agreement> {

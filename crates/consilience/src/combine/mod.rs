@@ -107,20 +107,27 @@ impl Setting {
         diagnostics: CombineDiagnostics,
         warnings: Vec<Warning>,
     ) -> Evidence {
+        let diagnostics = Some(diagnostics);
+        let evidence = self.evidence(seen.log_z, seen.mean, seen.covariance);
+        Evidence { diagnostics, warnings, ..evidence }
+    }
+
+    /// An evidence with the posterior's moments, of which nothing more is known.
+    fn evidence(&self, log_z: Estimate, mean: Vec<f64>, covariance: Matrix) -> Evidence {
         Evidence {
-            log_z: seen.log_z,
+            log_z,
             shards: None,
             overlap: None,
             correction: None,
             log_alpha: log_alpha(&self.model, &self.shares()),
-            mean: seen.mean,
-            covariance: seen.covariance,
+            mean,
+            covariance,
             draws: None,
             left_out: None,
-            diagnostics: Some(diagnostics),
+            diagnostics: None,
             summaries: None,
             agreement: Vec::new(),
-            warnings,
+            warnings: Vec::new(),
         }
     }
 }

@@ -7,9 +7,7 @@
 //! Exact when every subposterior is normal. Otherwise the error grows with the number of shards
 //! (Buchholz, Ahfock & Richardson, Prop. 5); `exact` removes it at the cost of further rounds.
 
-use super::{
-    Combination, Evidence, Next, Setting, homogeneity, log_alpha, sum_of_evidences, summaries,
-};
+use super::{Combination, Evidence, Next, Setting, homogeneity, sum_of_evidences, summaries};
 use crate::estimate::{Batch, Estimate};
 use crate::math::{Cholesky, LOG_2PI, Matrix, dot, log_mean_exp};
 use crate::question::{Answer, Summary};
@@ -170,20 +168,14 @@ fn evidence(setting: &Setting, summaries: Vec<Summary>) -> Result<Evidence> {
         warnings.extend(thin_shards(setting));
         warnings.extend(homogeneity::warnings(&agreement, &setting.names()));
     }
+    let evidence = setting.evidence(log_z, all.mean.clone(), all.factor.inverse());
     Ok(Evidence {
-        log_z,
         shards: Some(shards),
         overlap: Some(overlap),
-        correction: None,
-        log_alpha: log_alpha(&setting.model, &setting.shares()),
-        covariance: all.factor.inverse(),
-        mean: all.mean.clone(),
-        draws: None,
-        left_out: None,
-        diagnostics: None,
         summaries: Some(summaries),
         agreement,
         warnings,
+        ..evidence
     })
 }
 

@@ -8,7 +8,7 @@
 use super::exact::Exact;
 use super::{
     Agreement, Combination, CombineDiagnostics, Evidence, LeftOut, Next, Setting, homogeneity,
-    leave_one_out, log_alpha, summaries,
+    leave_one_out, summaries,
 };
 use crate::data::{Places, union};
 use crate::engine::Session;
@@ -178,26 +178,14 @@ impl Pooled {
         let (gaussian, fixed) = all.likelihood().gaussian()?;
         let found = Linear::new(gaussian, all.priors(), 1.0, fixed)?;
         let method = if found.nodes == 1 { "closed form" } else { "quadrature" };
-        Some(Evidence {
-            log_z: found.log_z,
-            shards: None,
-            overlap: None,
-            correction: None,
-            log_alpha: log_alpha(&self.setting.model, &self.setting.shares()),
-            mean: found.mean,
-            covariance: found.covariance,
-            draws: None,
-            left_out: None,
-            diagnostics: Some(CombineDiagnostics {
-                method,
-                newton_rounds: 0,
-                weigh_rounds: 0,
-                draws: Diagnostics::default(),
-            }),
-            summaries: None,
-            agreement: Vec::new(),
-            warnings: Vec::new(),
-        })
+        let diagnostics = CombineDiagnostics {
+            method,
+            newton_rounds: 0,
+            weigh_rounds: 0,
+            draws: Diagnostics::default(),
+        };
+        let evidence = self.setting.evidence(found.log_z, found.mean, found.covariance);
+        Some(Evidence { diagnostics: Some(diagnostics), ..evidence })
     }
 
     /// The evidence by the same search and draws as over many rounds, all of them answered here.
@@ -240,11 +228,8 @@ impl Pooled {
         let (model, places) = (&self.setting.model, &self.statistics.places[self.number]);
         let parts = self.statistics.shards.iter().zip(self.setting.shares());
         let scores: Vec<homogeneity::Score> = parts
-            .map(|(part, share)| {
-                let mut at = part.target(model, places, share).expand(&found.mode.theta);
-                at.hessian.scale(-1.0);
-                (at.gradient, at.hessian)
-            })
+            .map(|(part, share)| part.target(model, places, share).expand(&found.mode.theta))
+            .map(homogeneity::score)
             .collect();
         self.setting.compare_shards(&scores, &found.mode.factor)
     }

@@ -2,7 +2,6 @@
 
 use crate::data::Column;
 use crate::data::read::{TextFormat, Wanted, read_table};
-use crate::draft::Draft;
 use crate::math::Matrix;
 use crate::sample::{Chain, Sample};
 use crate::{Error, Place, Result};
@@ -34,10 +33,7 @@ const DRAW: &str = "draw";
 pub fn write_draws(path: &Path, names: &[String], sample: &Sample) -> Result<()> {
     let fits = |c: &crate::sample::Chain| c.thetas.cols() == names.len();
     assert!(sample.chains.iter().all(fits), "not as many names as parameters");
-    let failed = |source| Error::Io { path: path.to_path_buf(), source };
-    let mut draft = Draft::new(path).map_err(failed)?;
-    write(&mut draft.file, names, sample).map_err(failed)?;
-    draft.publish(path).map_err(failed)
+    crate::draft::write_with(path, |file| write(file, names, sample))
 }
 
 fn write(file: &mut File, names: &[String], sample: &Sample) -> io::Result<()> {

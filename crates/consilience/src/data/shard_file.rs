@@ -2,7 +2,6 @@
 
 use super::read::{TextFormat, Wanted, read_table};
 use super::table::{Column, Origin, Table};
-use crate::draft::Draft;
 use crate::{Error, Place, Result};
 use arrow_array::{
     ArrayRef, BooleanArray, Float32Array, Float64Array, RecordBatch, StringArray, UInt32Array,
@@ -22,10 +21,7 @@ const ORIGIN: [&str; 2] = ["origin_file", "origin_row"];
 
 /// Writes a table without missing values. The file is there whole or not at all.
 pub(crate) fn write_shard(path: &Path, table: &Table) -> Result<()> {
-    let failed = |source| Error::Io { path: path.to_path_buf(), source };
-    let mut draft = Draft::new(path).map_err(failed)?;
-    write(&mut draft.file, table).map_err(failed)?;
-    draft.publish(path).map_err(failed)
+    crate::draft::write_with(path, |file| write(file, table))
 }
 
 fn write(file: &mut File, table: &Table) -> io::Result<()> {

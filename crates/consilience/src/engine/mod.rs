@@ -7,6 +7,7 @@ mod threads;
 pub use remembering::Remembering;
 pub use session::{Observer, Round, Session, Silent, Traffic};
 pub use threads::Threads;
+pub(crate) use threads::pool;
 
 use crate::Result;
 use crate::question::{Answer, Question};

@@ -94,13 +94,7 @@ impl<'a> Session<'a> {
             traffic.bytes_sent += size(question) * self.shards() as u64;
             for (shard, answer) in answers.iter().enumerate() {
                 traffic.bytes_received += size(answer);
-                answer.check(question).map_err(|error| {
-                    let error = error.for_shard(shard);
-                    match question.model() {
-                        Some(model) => error.for_model(&model.name),
-                        None => error,
-                    }
-                })?;
+                answer.check(question).map_err(|error| error.for_shard(shard))?;
             }
         }
         self.traffic.set(traffic);

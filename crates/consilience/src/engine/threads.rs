@@ -17,11 +17,14 @@ pub struct Threads {
 impl Threads {
     /// These shards on this many threads.
     pub fn new(shards: Vec<Shard>, threads: usize) -> Result<Threads> {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build();
-        let pool =
-            pool.map_err(|e| Error::numeric(format!("cannot start {threads} threads: {e}")))?;
-        Ok(Threads { shards, pool })
+        Ok(Threads { shards, pool: pool(threads)? })
     }
+}
+
+/// So many threads to work on.
+pub(crate) fn pool(threads: usize) -> Result<rayon::ThreadPool> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build();
+    pool.map_err(|e| Error::numeric(format!("cannot start {threads} threads: {e}")))
 }
 
 impl Threads {

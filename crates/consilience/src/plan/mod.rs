@@ -6,6 +6,8 @@ mod outline;
 mod room;
 mod settle;
 
+pub use extras::Wishes;
+pub(crate) use extras::has_posterior;
 pub use gather::Gathered;
 pub(crate) use gather::{Complete, read_complete};
 pub use outline::Outline;

@@ -7,9 +7,10 @@ use super::manifest::{
 use super::message::{FORMAT, hex, sha256};
 use crate::compare::Comparison;
 use crate::data::{Table, read_shard, write_shard};
+use crate::draft::make_folder;
 use crate::engine::{Observer, Silent};
-use crate::plan::{Gathered, Plan, Room};
-use crate::study::Study;
+use crate::plan::{Gathered, Plan, Room, Wishes, has_posterior};
+use crate::study::{Combine, Study};
 use crate::{Error, Place, Result};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use std::sync::Arc;
 pub struct Run {
     folder: PathBuf,
     manifest: Manifest,
+    posterior: bool,
 }
 
 /// Held by the one who coordinates a run, or works on a shard; given back when it is dropped, and
@@ -47,16 +49,6 @@ impl Lock {
             },
         }
     }
-}
-
-pub(super) fn make_folder(path: &Path) -> Result<()> {
-    std::fs::create_dir_all(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists | std::io::ErrorKind::NotADirectory => Error::input_at(
-            Place::file(path),
-            "this is a file, or goes through one; name a folder for the run",
-        ),
-        _ => Error::Io { path: path.to_path_buf(), source: error },
-    })
 }
 
 impl Run {
@@ -131,20 +123,64 @@ impl Run {
             files,
             names: gathered.names.clone(),
             warnings: gathered.warnings.clone(),
+            wishes: Wishes::default(),
             study: gathered.outline.study.clone(),
         };
         manifest.write(folder)?;
-        Ok(Run { folder: folder.to_path_buf(), manifest })
+        Ok(Run { folder: folder.to_path_buf(), manifest, posterior: false })
     }
 
     /// The run in this folder.
     pub fn open(folder: &Path) -> Result<Run> {
-        Ok(Run { folder: folder.to_path_buf(), manifest: Manifest::read(folder)? })
+        let (folder, manifest) = (folder.to_path_buf(), Manifest::read(folder)?);
+        Ok(Run { folder, manifest, posterior: false })
     }
 
-    /// Takes the place of the manifest, which is written already.
-    pub(super) fn replace(&mut self, manifest: Manifest) {
+    /// Has the run deliver these beside the comparison, and nothing else, from now on. What was answered
+    /// counts as far as the questions stay the same.
+    pub fn wish(&mut self, wishes: &Wishes) -> Result<()> {
+        if *wishes == self.manifest.wishes {
+            return Ok(());
+        }
+        let wrong = |message: &str| Err(Error::input_at(Place::file(&self.folder), message));
+        if wishes.draws.is_some() && self.manifest.has_sites() {
+            return wrong(
+                "the draws of a site's chains stay with the site, so they cannot be kept here; draws given all data come with combine = \"exact\" and --posterior",
+            );
+        }
+        if wishes.draws != self.manifest.wishes.draws && self.rounds()? > 0 {
+            return wrong(
+                "this run has begun with another --keep-draws, or without it, and answers nothing twice; name a new folder",
+            );
+        }
+        wishes.check(&self.manifest.study, self.manifest.active().len())?;
+        self.ask_anew(Manifest { wishes: wishes.clone(), ..self.manifest.clone() })
+    }
+
+    /// Has [`coordinate`](Self::coordinate) return draws of every model's posterior with the result. They
+    /// are made of what was answered; nothing more is asked for them.
+    pub fn keep_posterior(&mut self) -> Result<()> {
+        let study = &self.manifest.study;
+        if self.manifest.has_sites() && study.evidence.combine == Combine::Normal {
+            let message = "combine = \"normal\" makes draws of the posterior from those of chains on every shard, and a site's stay with the site; use combine = \"exact\"";
+            return Err(Error::input_at(Place::file(&self.folder), message));
+        }
+        has_posterior(study, self.manifest.wishes.draws.is_some())?;
+        self.posterior = true;
+        Ok(())
+    }
+
+    /// Goes on with another manifest. Questions are asked again from the first on; those that stay the
+    /// same keep their answers.
+    pub(super) fn ask_anew(&mut self, manifest: Manifest) -> Result<()> {
+        let _lock = self.lock()?;
+        let outdated = [self.result_path(), self.failure_path()].into_iter();
+        for path in self.question_paths()?.into_iter().chain(outdated) {
+            remove(&path)?;
+        }
+        manifest.write(&self.folder)?;
         self.manifest = manifest;
+        Ok(())
     }
 
     /// Its folder.
@@ -160,6 +196,17 @@ impl Run {
     /// The result's file, which is there once the run has finished.
     pub fn result_path(&self) -> PathBuf {
         self.folder.join("result.json")
+    }
+
+    /// The file that says why the run has failed; there until it is coordinated again.
+    pub(super) fn failure_path(&self) -> PathBuf {
+        self.folder.join("failed.txt")
+    }
+
+    /// Why the run has failed, if it has: nobody asks further questions until it is coordinated again.
+    pub fn failure(&self) -> Option<String> {
+        let text = std::fs::read_to_string(self.failure_path()).ok()?;
+        Some(text.trim_end().to_string())
     }
 
     /// Keeps others from coordinating this run.
@@ -199,15 +246,41 @@ impl Run {
     /// those that are not; [`Stop`](super::Stop) ends the run there with [`Error::Waiting`].
     pub fn coordinate(&self, courier: &dyn Courier, observer: &dyn Observer) -> Result<Comparison> {
         let _lock = self.lock()?;
+        remove(&self.failure_path())?;
+        let result = self.run_plan(courier, observer);
+        if let Err(error @ (Error::Input { .. } | Error::Numeric { .. })) = &result {
+            // Those who wait for questions are to know. If that fails too, the error is still the one to
+            // report.
+            let _ = crate::draft::write(&self.failure_path(), format!("{error}\n"));
+        }
+        result
+    }
+
+    fn run_plan(&self, courier: &dyn Courier, observer: &dyn Observer) -> Result<Comparison> {
         let engine = Files::new(self, courier);
-        let plan = Plan::on(self.manifest.gathered()?, engine, observer)?;
+        let mut plan = Plan::on(self.manifest.gathered()?, engine, observer)?;
+        plan.grant(&self.manifest.wishes)?;
+        if self.posterior {
+            plan.keep_posterior()?;
+        }
         let mut comparison = plan.run(observer)?;
         plan.engine().finish(&mut comparison);
         Ok(comparison)
     }
 }
 
+/// Removes a file, if it is there.
+pub(super) fn remove(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::Io { path: path.to_path_buf(), source })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Whether a file is one that a run that was not finished may have left.
 fn is_ours(name: &str) -> bool {
-    matches!(name, "shards" | "questions" | "answers" | "work" | "lock") || name.starts_with('.')
+    matches!(name, "shards" | "questions" | "answers" | "work" | "lock" | "failed.txt")
+        || name.starts_with('.')
 }

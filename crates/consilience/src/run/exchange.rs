@@ -1,13 +1,18 @@
 //! Question and answer files of runs: written, found, and held against each other.
 
-use super::directory::{Run, make_folder};
-use super::message::{
-    self, AnswerHeader, Kind, LARGEST_QUESTION, QuestionHeader, Reply, hex, sha256,
-};
+use super::decode::decode;
+use super::directory::Run;
+use super::message::{self, AnswerHeader, Kind, LARGEST_LETTER, QuestionHeader, Reply, hex};
+use crate::draft::make_folder;
 use crate::question::{Answer, Question};
 use crate::{Error, Place, Result};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::io::Write;
 use std::path::{Path, PathBuf};
+
+/// No study is longer than this, as JSON.
+const LONGEST_STUDY: usize = 4 << 20;
 
 /// A round's questions as they stand in a file.
 #[derive(Debug, Serialize, Deserialize)]
@@ -24,15 +29,7 @@ pub(super) struct Context {
     pub sites: Vec<String>,
 }
 
-/// A question file that was read.
-#[derive(Debug)]
-pub(super) struct Asked {
-    pub header: QuestionHeader,
-    pub posed: Posed,
-    pub path: PathBuf,
-}
-
-/// A question file, as a site sees it.
+/// A question file that was read and is sound in itself.
 #[derive(Debug)]
 pub struct QuestionFile {
     /// What it says of itself.
@@ -41,16 +38,58 @@ pub struct QuestionFile {
 }
 
 impl QuestionFile {
-    /// Reads a question file and checks that it is sound in itself.
+    /// Reads a question file that came from elsewhere.
     pub fn read(path: &Path) -> Result<QuestionFile> {
-        let Asked { header, posed, .. } = read_question(path)?;
-        Ok(QuestionFile { header, posed })
+        QuestionFile::read_within(path, LARGEST_LETTER)
+    }
+
+    /// Reads a question file of at most so many bytes.
+    pub(super) fn read_within(path: &Path, largest: u64) -> Result<QuestionFile> {
+        let bytes = message::load(path, largest)?;
+        QuestionFile::parse(&bytes).map_err(|m| Error::input_at(Place::file(path), m))
     }
 
     /// Takes a question file's bytes apart, or says what is wrong with them.
     pub fn parse(bytes: &[u8]) -> std::result::Result<QuestionFile, String> {
-        let Asked { header, posed, .. } = parse_question(bytes)?;
+        let parsed = message::parse::<QuestionHeader>(bytes, Kind::Question)?;
+        let (header, posed) = (parsed.header, decode::<Posed>(parsed.body)?);
+        let kinds = posed.questions.iter().map(|q| q.kind());
+        if posed.questions.is_empty() || !kinds.eq(header.asks.iter().map(String::as_str)) {
+            return Err("its questions are not those that its header names".into());
+        }
+        if posed.context.as_ref().is_some_and(|c| c.study.len() > LONGEST_STUDY) {
+            return Err("the study in it is longer than any is".into());
+        }
+        posed.questions.iter().try_for_each(crate::trust::question)?;
+        if question_hash(&header.study, &header.partition, &header.schema, &posed.questions)
+            != header.question
+        {
+            return Err("its questions are not those that its hash names".into());
+        }
         Ok(QuestionFile { header, posed })
+    }
+
+    /// At most how many bytes a file of answers to it has.
+    pub(super) fn largest_answer(&self) -> u64 {
+        let largest = message::largest_answer(self.questions());
+        if self.posed.context.is_some() { largest.min(LARGEST_LETTER) } else { largest }
+    }
+
+    /// An error if an answer of so many bytes is larger than any that is read.
+    pub(crate) fn fits_into_an_answer(&self, bytes: usize) -> Result<()> {
+        let largest = self.largest_answer();
+        if bytes as u64 <= largest {
+            return Ok(());
+        }
+        Err(Error::input(format!(
+            "the answer has {bytes} bytes, and there can be at most {largest}; use columns with fewer levels, fewer models or fewer draws"
+        )))
+    }
+
+    /// Where it is in a run directory.
+    pub(super) fn path(&self, run: &Run) -> PathBuf {
+        let QuestionHeader { round, question, .. } = &self.header;
+        run.folder().join("questions").join(format!("{round:04}-{question}.question"))
     }
 
     /// The questions.
@@ -77,7 +116,7 @@ pub struct AnswerFile {
 impl AnswerFile {
     /// Reads an answer file.
     pub fn read(path: &Path) -> Result<AnswerFile> {
-        let bytes = message::load(path, LARGEST_QUESTION)?;
+        let bytes = message::load(path, LARGEST_LETTER)?;
         parse_answer(&bytes).map_err(|message| Error::input_at(Place::file(path), message))
     }
 
@@ -88,7 +127,7 @@ impl AnswerFile {
 
     /// Whether these can be answers to the questions, or what is wrong with them.
     pub fn fits(&self, question: &QuestionFile) -> std::result::Result<(), String> {
-        message::check(&self.replies, &question.posed.questions)
+        message::check(&self.replies, question.questions())
     }
 
     /// Per question the answer, or the error that came in its place.
@@ -103,7 +142,7 @@ impl AnswerFile {
 /// Takes an answer file's bytes apart.
 pub(super) fn parse_answer(bytes: &[u8]) -> std::result::Result<AnswerFile, String> {
     let parsed = message::parse::<AnswerHeader>(bytes, Kind::Answer)?;
-    let replies: Vec<Reply> = message::decode(parsed.body)?;
+    let replies: Vec<Reply> = decode(parsed.body)?;
     if replies.len() != parsed.header.asks.len() {
         return Err("it has not as many answers as its header names".into());
     }
@@ -125,15 +164,30 @@ pub(super) enum Found {
     Whole(AnswerHeader, Vec<Reply>),
 }
 
+/// By which answers know their questions.
+fn question_hash(study: &str, partition: &str, schema: &str, questions: &[Question]) -> String {
+    struct Summed(Sha256);
+    impl Write for Summed {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.update(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let sum = Sha256::new().chain_update(study).chain_update(partition).chain_update(schema);
+    // Not made in memory first: a question may be large.
+    let sum = postcard::to_io(questions, Summed(sum)).expect("a question can always be written");
+    hex(&sum.0.finalize())[..32].to_string()
+}
+
 /// Writes a round's questions, unless they are there.
-pub(super) fn pose(run: &Run, round: u64, questions: &[Question]) -> Result<Asked> {
+pub(super) fn pose(run: &Run, round: u64, questions: &[Question]) -> Result<QuestionFile> {
     let manifest = run.manifest();
-    let body = postcard::to_stdvec(questions).expect("a question can always be written");
     let (study, partition) = (manifest.study_hash.clone(), manifest.partition_hash.clone());
     let schema = manifest.schema_hash.clone();
-    let parts = [study.as_bytes(), partition.as_bytes(), schema.as_bytes(), &body];
-    let question = hex(&sha256(&parts))[..32].to_string();
-    let path = run.folder().join("questions").join(format!("{round:04}-{question}.question"));
+    let question = question_hash(&study, &partition, &schema, questions);
     let header = QuestionHeader {
         study,
         partition,
@@ -150,47 +204,25 @@ pub(super) fn pose(run: &Run, round: u64, questions: &[Question]) -> Result<Aske
     });
     let posed = Posed { context, questions: questions.to_vec() };
     let bytes = postcard::to_stdvec(&posed).expect("a question can always be written");
-    if bytes.len() as u64 > LARGEST_QUESTION {
+    let largest = run.largest_question();
+    if bytes.len() as u64 > largest {
         let message = format!(
-            "the question of round {round} has {} bytes, more than a file may have; use fewer draws",
+            "the question of round {round} has {} bytes, and a file may have {largest}; use fewer draws, or compare fewer models at once",
             bytes.len()
         );
         return Err(Error::input(message));
     }
     let file = message::encode(Kind::Question, &header, &bytes, None);
+    let asked = QuestionFile { header, posed };
+    let path = asked.path(run);
     // A whole file of this name holds these questions; one that was damaged is written again.
     if std::fs::metadata(&path).map_or(true, |m| m.len() != file.len() as u64)
         || std::fs::read(&path).map_or(true, |there| there != file)
     {
-        crate::draft::write(&path, &file)?;
+        crate::draft::write(&path, file)?;
     }
     make_folder(&run.folder().join("answers").join(&question))?;
-    Ok(Asked { header, posed, path })
-}
-
-/// Reads a question file and checks that it is sound in itself.
-pub(super) fn read_question(path: &Path) -> Result<Asked> {
-    let bytes = message::load(path, LARGEST_QUESTION)?;
-    let asked = parse_question(&bytes).map_err(|m| Error::input_at(Place::file(path), m))?;
-    Ok(Asked { path: path.to_path_buf(), ..asked })
-}
-
-/// Takes a question file's bytes apart.
-pub(super) fn parse_question(bytes: &[u8]) -> std::result::Result<Asked, String> {
-    let parsed = message::parse::<QuestionHeader>(bytes, Kind::Question)?;
-    let (header, posed) = (parsed.header, message::decode::<Posed>(parsed.body)?);
-    let kinds = posed.questions.iter().map(|q| q.kind());
-    if posed.questions.is_empty() || !kinds.eq(header.asks.iter().map(String::as_str)) {
-        return Err("its questions are not those that its header names".into());
-    }
-    posed.questions.iter().try_for_each(super::trust::question)?;
-    let body = postcard::to_stdvec(&posed.questions).expect("a question can always be written");
-    let parts =
-        [header.study.as_bytes(), header.partition.as_bytes(), header.schema.as_bytes(), &body];
-    if hex(&sha256(&parts))[..32] != header.question {
-        return Err("its questions are not those that its hash names".into());
-    }
-    Ok(Asked { header, posed, path: PathBuf::new() })
+    Ok(asked)
 }
 
 /// Where a shard's answer to a question is.
@@ -201,9 +233,9 @@ pub(super) fn answer_path(run: &Run, question: &str, shard: usize) -> PathBuf {
 
 /// Looks for a shard's answer to a question. What is wrong with a file is no failure of the run; a
 /// file that is there and cannot be read is.
-pub(super) fn find(run: &Run, asked: &Asked, shard: usize, limit: u64) -> Result<Found> {
+pub(super) fn find(run: &Run, asked: &QuestionFile, shard: usize) -> Result<Found> {
     let path = answer_path(run, &asked.header.question, shard);
-    let bytes = match message::load(&path, limit) {
+    let bytes = match message::load(&path, asked.largest_answer()) {
         Ok(bytes) => bytes,
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
             return Ok(Found::Missing);
@@ -227,7 +259,7 @@ pub(super) fn find(run: &Run, asked: &Asked, shard: usize, limit: u64) -> Result
 /// Checks a file's bytes as an answer to a question of this run.
 pub(super) fn examine(
     run: &Run,
-    asked: &Asked,
+    asked: &QuestionFile,
     bytes: &[u8],
 ) -> std::result::Result<(AnswerHeader, Vec<Reply>), String> {
     let parsed = message::parse::<AnswerHeader>(bytes, Kind::Answer)?;
@@ -276,8 +308,8 @@ pub(super) fn examine(
         }
         _ => {}
     }
-    let replies: Vec<Reply> = message::decode(parsed.body)?;
-    message::check(&replies, &asked.posed.questions)?;
+    let replies: Vec<Reply> = decode(parsed.body)?;
+    message::check(&replies, asked.questions())?;
     if header.failed != replies.iter().any(|r| matches!(r, Reply::Failure(_))) {
         return Err("its header and its content disagree on whether it failed".into());
     }

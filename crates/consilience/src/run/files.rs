@@ -2,7 +2,7 @@
 
 use super::directory::Run;
 use super::exchange::{Found, answer_path, find, pose};
-use super::message::{AnswerHeader, Reply, largest_answer};
+use super::message::{AnswerHeader, Reply};
 use crate::compare::Comparison;
 use crate::engine::Engine;
 use crate::question::{Answer, Question};
@@ -180,14 +180,13 @@ impl Engine for Files<'_> {
         let number = self.round.fetch_add(1, Ordering::Relaxed) + 1;
         let asked = pose(self.run, number, questions)?;
         let mut replies: Vec<Option<Vec<Reply>>> = self.active.iter().map(|_| None).collect();
-        let limit = largest_answer(questions);
         loop {
             let (mut missing, mut refused) = (Vec::new(), Vec::new());
             for (&shard, slot) in self.active.iter().zip(&mut replies) {
                 if slot.is_some() {
                     continue;
                 }
-                match find(self.run, &asked, shard, limit)? {
+                match find(self.run, &asked, shard)? {
                     Found::Missing => missing.push(shard),
                     Found::Refused(error) => {
                         refused.push(error);
@@ -206,7 +205,7 @@ impl Engine for Files<'_> {
             }
             self.courier.fetch(&OpenRound {
                 run: self.run,
-                question: &asked.path,
+                question: &asked.path(self.run),
                 number,
                 kind: questions.first().map_or("", Question::kind),
                 missing,

@@ -3,11 +3,14 @@
 use super::message::{FORMAT, hex, sha256};
 use crate::compare::PartitionReport;
 use crate::data::{Column, Table};
-use crate::plan::{Gathered, Outline};
+use crate::plan::{Gathered, Outline, Wishes};
 use crate::study::Study;
 use crate::{Error, Place, Result, Warning};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+
+/// No manifest is larger than this: some 70,000 shards.
+const LARGEST: u64 = 16 << 20;
 
 /// A run: the study, its shards or sites, and the hashes by which files are known to belong to it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,6 +40,9 @@ pub struct Manifest {
     pub names: Vec<String>,
     /// What the user should know before anything has run.
     pub warnings: Vec<Warning>,
+    /// What the run delivers beside the comparison.
+    #[serde(default)]
+    pub wishes: Wishes,
     /// The study.
     pub study: Study,
 }
@@ -120,7 +126,6 @@ impl Manifest {
 
     /// Reads and checks the manifest of a run directory.
     pub fn read(folder: &Path) -> Result<Manifest> {
-        const LARGEST: u64 = 256 << 20;
         let path = Manifest::path(folder);
         let wrong = |message: String| Error::input_at(Place::file(&path), message);
         if !path.exists() {
@@ -178,7 +183,11 @@ impl Manifest {
     /// Writes the manifest.
     pub(super) fn write(&self, folder: &Path) -> Result<()> {
         let text = serde_json::to_string_pretty(self).expect("a manifest can always be written");
-        crate::draft::write(&Manifest::path(folder), (text + "\n").as_bytes())
+        if text.len() as u64 >= LARGEST {
+            let message = "there are more shards than a run directory can have; use fewer";
+            return Err(Error::input_at(Place::file(folder), message));
+        }
+        crate::draft::write(&Manifest::path(folder), text + "\n")
     }
 
     /// The numbers of the shards that take part.

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A file may come from anywhere and is not taken on trust: its length is checked before it is read,
-//! every part before it is used.
+//! every part before it is used, and what it takes in memory while it is read (`decode.rs`).
 
 use crate::question::{Answer, Question};
 use crate::{Error, Place, Result};
@@ -26,6 +26,9 @@ pub const FORMAT: u32 = 1;
 
 /// No question file is larger than this.
 pub const LARGEST_QUESTION: u64 = 256 << 20;
+
+/// No file that passes between sites is larger than this.
+pub const LARGEST_LETTER: u64 = 64 << 20;
 
 /// No header is longer than this.
 const LONGEST_HEADER: usize = 64 << 10;
@@ -98,16 +101,37 @@ pub struct AnswerHeader {
     pub program: String,
 }
 
+impl AnswerHeader {
+    /// Of the answer that a shard with so many rows gives to this question, if all goes well.
+    pub(crate) fn to(question: &QuestionHeader, shard: usize, rows: u64) -> AnswerHeader {
+        AnswerHeader {
+            study: question.study.clone(),
+            partition: question.partition.clone(),
+            schema: question.schema.clone(),
+            question: question.question.clone(),
+            round: question.round,
+            asks: question.asks.clone(),
+            shard,
+            site: None,
+            rows,
+            dropped: 0,
+            merged: Vec::new(),
+            failed: false,
+            program: env!("CARGO_PKG_VERSION").into(),
+        }
+    }
+}
+
 /// What a shard says to one question of a round.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) enum Reply {
+pub(crate) enum Reply {
     Answer(Answer),
     Failure(Failure),
 }
 
 /// An error that the question and the rows make, whoever asks.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Failure {
+pub(crate) struct Failure {
     input: Option<Place>,
     model: Option<String>,
     parameter: Option<String>,
@@ -329,7 +353,9 @@ pub(crate) fn load(path: &Path, largest: u64) -> Result<Vec<u8>> {
 
 /// At most how many bytes a file of answers to these questions has.
 pub(super) fn largest_answer(questions: &[Question]) -> u64 {
+    // A column of as many levels as there may be.
     const LEAST: u64 = 512 << 10;
+    const LARGEST_DESCRIPTION: u64 = 16 << 20;
     // A fit sends a covariance per batch of draws, and is the largest of them.
     const MATRICES: u64 = 64;
     let bound = |question: &Question| {
@@ -345,18 +371,11 @@ pub(super) fn largest_answer(questions: &[Question]) -> u64 {
             _ => {}
         }
         let size = postcard::experimental::serialized_size(question).unwrap_or(0) as u64;
-        LEAST * (1 + requests) + 2 * size + 8 * (MATRICES + conditionals) * d * d
+        (LEAST * (1 + requests)).min(LARGEST_DESCRIPTION)
+            + 2 * size
+            + 8 * (MATRICES + conditionals) * d * d
     };
     questions.iter().map(bound).sum()
-}
-
-/// Reads a postcard body to its end.
-pub(super) fn decode<T: DeserializeOwned>(body: &[u8]) -> std::result::Result<T, String> {
-    match postcard::take_from_bytes(body) {
-        Ok((value, [])) => Ok(value),
-        Ok((_, rest)) => Err(format!("{} bytes of its content belong to nothing", rest.len())),
-        Err(error) => Err(format!("its content cannot be read ({error})")),
-    }
 }
 
 /// Checks answers against their questions and says what is wrong with them.
@@ -366,20 +385,19 @@ pub(super) fn check(replies: &[Reply], questions: &[Question]) -> std::result::R
     }
     for (reply, question) in replies.iter().zip(questions) {
         if let Reply::Answer(answer) = reply {
-            super::trust::answer(answer, question)?;
+            crate::trust::answer(answer, question)?;
         }
     }
     Ok(())
 }
 
-/// A site's answers as a file.
+/// A shard's replies as a file.
 pub(crate) fn encode_answer(
     header: &AnswerHeader,
-    answers: Vec<Answer>,
+    replies: &[Reply],
     key: Option<&SigningKey>,
 ) -> Vec<u8> {
-    let replies: Vec<Reply> = answers.into_iter().map(Reply::Answer).collect();
-    let body = postcard::to_stdvec(&replies).expect("an answer can always be written");
+    let body = postcard::to_stdvec(replies).expect("an answer can always be written");
     encode(Kind::Answer, header, &body, key)
 }
 

@@ -9,12 +9,14 @@
 //! questions/0003-1f00….question    one round's questions, for every shard
 //! answers/1f00…/000007.answer      a shard's answers to them
 //! result.json                      the result, once it is there
+//! failed.txt                       why the run has failed, until it is coordinated again
 //! ```
 //!
 //! The coordinator keeps nothing but these files: it runs the plan from its beginning and takes the
 //! answers that are there, up to the first round that lacks some ([`Run::coordinate`]). So it can be
 //! killed at any moment and loses nothing, and answers have the same bits as on threads.
 
+mod decode;
 mod directory;
 mod exchange;
 mod files;
@@ -22,7 +24,6 @@ mod manifest;
 mod message;
 mod sites;
 mod status;
-mod trust;
 mod work;
 
 pub use directory::{Lock, Run};
@@ -31,9 +32,9 @@ pub use exchange::{AnswerFile, QuestionFile};
 pub use files::{Courier, Files, OpenRound, Stop, Waiting};
 pub(crate) use manifest::schema_hash;
 pub use manifest::{Manifest, SchemaColumn, ShardEntry, ShardRows, study_hash};
-pub use message::{AnswerHeader, FORMAT, LARGEST_QUESTION, QuestionHeader};
-pub(crate) use message::{encode_answer, hex, load, sha256_hex, unhex};
+pub use message::{AnswerHeader, FORMAT, LARGEST_LETTER, LARGEST_QUESTION, QuestionHeader};
+pub(crate) use message::{Reply, encode_answer, hex, load, sha256_hex, unhex};
 pub use sites::{Received, SiteEntry};
 pub use status::{RoundStatus, Status};
-pub(crate) use work::guarded;
+pub(crate) use work::answer_soundly;
 pub use work::{Kept, Work, WorkReport};

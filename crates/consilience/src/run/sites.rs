@@ -1,9 +1,9 @@
 //! Runs whose shards are sites: begun without data, fed with answer files from elsewhere.
 
 use super::directory::Run;
-use super::exchange::{Asked, answer_path, examine};
+use super::exchange::{QuestionFile, answer_path, examine};
 use super::manifest::{SchemaColumn, ShardEntry};
-use super::message::{self, AnswerHeader, Kind, hex, largest_answer, sha256, unhex};
+use super::message::{self, AnswerHeader, Kind, hex, sha256, unhex};
 use crate::compare::PartitionReport;
 use crate::plan::Gathered;
 use crate::site::check_name;
@@ -109,18 +109,8 @@ impl Run {
         if manifest.active().is_empty() {
             return Err(Error::input("no site would be left"));
         }
-        let _lock = self.lock()?;
-        // The questions are asked anew; those that stay the same keep their answers.
-        for path in self.question_paths()? {
-            std::fs::remove_file(&path).map_err(|source| Error::Io { path, source })?;
-        }
-        let result = self.result_path();
-        if result.exists() {
-            std::fs::remove_file(&result).map_err(|source| Error::Io { path: result, source })?;
-        }
-        manifest.write(self.folder())?;
-        self.replace(manifest);
-        Ok(())
+        manifest.wishes.check(&manifest.study, manifest.active().len())?;
+        self.ask_anew(manifest)
     }
 
     /// Takes answer files into the run, each on its own: what is wrong with one is no matter of the
@@ -139,10 +129,9 @@ impl Run {
         Ok(received)
     }
 
-    fn receive_one(&self, path: &Path, asked: &[Asked]) -> Result<Received> {
+    fn receive_one(&self, path: &Path, asked: &[QuestionFile]) -> Result<Received> {
         let wrong = |message: String| Error::input_at(Place::file(path), message);
-        let limit =
-            asked.iter().map(|a| largest_answer(&a.posed.questions)).max().unwrap_or(1 << 20);
+        let limit = asked.iter().map(QuestionFile::largest_answer).max().unwrap_or(1 << 20);
         let bytes = message::load(path, limit)?;
         let header = message::parse::<AnswerHeader>(&bytes, Kind::Answer).map_err(wrong)?.header;
         if header.study != self.manifest().study_hash {
@@ -176,7 +165,7 @@ impl Run {
                 )));
             }
         }
-        crate::draft::write(&target, &bytes)?;
+        crate::draft::write(&target, bytes)?;
         Ok(Received::New(name))
     }
 }

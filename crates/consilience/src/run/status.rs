@@ -2,7 +2,7 @@
 
 use super::directory::Run;
 use super::exchange::{Found, find};
-use super::message::{Reply, largest_answer};
+use super::message::Reply;
 use crate::Result;
 use serde::Serialize;
 
@@ -19,6 +19,8 @@ pub struct Status {
     pub rounds: Vec<RoundStatus>,
     /// Whether the result is there.
     pub finished: bool,
+    /// Why the run has failed, if it has; it goes on when it is combined again.
+    pub failure: Option<String>,
 }
 
 /// One round of a run.
@@ -53,10 +55,9 @@ impl Run {
                 failed: Vec::new(),
                 refused: Vec::new(),
             };
-            let limit = largest_answer(&asked.posed.questions);
             for &shard in &active {
                 let name = || manifest.shards[shard].name.clone();
-                match find(self, &asked, shard, limit)? {
+                match find(self, &asked, shard)? {
                     Found::Missing => round.missing.push(name()),
                     Found::Refused(error) => {
                         round.missing.push(name());
@@ -80,6 +81,7 @@ impl Run {
             shards: active.len(),
             rounds,
             finished: self.result_path().exists(),
+            failure: self.failure(),
         })
     }
 }

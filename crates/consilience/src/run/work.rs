@@ -1,8 +1,11 @@
 //! A worker: answers the open questions of shards whose rows are in the run directory.
 
 use super::directory::{Lock, Run};
-use super::exchange::{Asked, Found, answer_path, find, read_question};
-use super::message::{self, AnswerHeader, Failure, Kind, Reply, largest_answer};
+use super::exchange::{Found, QuestionFile, answer_path, find};
+use super::message::{
+    AnswerHeader, Failure, LARGEST_LETTER, LARGEST_QUESTION, Reply, encode_answer,
+};
+use crate::question::{Answer, Question};
 use crate::shard::{Budget, Shard};
 use crate::{Error, Place, Result};
 use rayon::prelude::*;
@@ -34,7 +37,11 @@ impl Kept {
         if let Some(shard) = kept().get(&index) {
             return Ok(shard.clone());
         }
-        let shard = Shard::new(index, run.shard(index)?).with_budget(self.budget.clone());
+        let mut shard = Shard::new(index, run.shard(index)?).with_budget(self.budget.clone());
+        if let Some(folder) = &run.manifest().wishes.draws {
+            crate::draft::make_folder(folder)?;
+            shard.keep_draws(folder);
+        }
         let shard = Arc::new(shard);
         kept().insert(index, shard.clone());
         Ok(shard)
@@ -74,16 +81,21 @@ impl Run {
         Ok(paths)
     }
 
+    /// At most how many bytes a question file has. Sites read it, who may not trust us.
+    pub(super) fn largest_question(&self) -> u64 {
+        if self.manifest().has_sites() { LARGEST_LETTER } else { LARGEST_QUESTION }
+    }
+
     /// How many rounds have been asked.
     pub fn rounds(&self) -> Result<usize> {
         Ok(self.question_paths()?.len())
     }
 
     /// Reads every question of this run; one of another run is an error.
-    pub(super) fn questions(&self) -> Result<Vec<Asked>> {
+    pub(super) fn questions(&self) -> Result<Vec<QuestionFile>> {
         let mut all = Vec::new();
         for path in self.question_paths()? {
-            let asked = match read_question(&path) {
+            let asked = match QuestionFile::read_within(&path, self.largest_question()) {
                 Ok(asked) => asked,
                 // Gone since the folder was listed: a coordinator begins anew.
                 Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
@@ -112,9 +124,7 @@ impl Run {
         watch: &dyn Work,
         kept: Option<&Kept>,
     ) -> Result<WorkReport> {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build();
-        let pool =
-            pool.map_err(|e| Error::numeric(format!("cannot start {threads} threads: {e}")))?;
+        let pool = crate::engine::pool(threads)?;
         let reports: Vec<Result<WorkReport>> =
             pool.install(|| shards.par_iter().map(|&s| self.work(s, again, watch, kept)).collect());
         let mut total = WorkReport::default();
@@ -148,7 +158,7 @@ impl Run {
             return Ok(report);
         };
         for asked in self.questions()? {
-            match find(self, &asked, shard, largest_answer(&asked.posed.questions))? {
+            match find(self, &asked, shard)? {
                 Found::Whole(header, _) if !(header.failed && again) => {
                     report.known += 1;
                     watch.answered(shard, None);
@@ -160,32 +170,33 @@ impl Run {
             // Read at the first open question, since there may be none.
             let rows = rows.shard(self, shard)?;
             let replies = answer(&rows, &asked, &mut report)?;
-            let header = AnswerHeader {
-                study: asked.header.study.clone(),
-                partition: asked.header.partition.clone(),
-                schema: asked.header.schema.clone(),
-                question: asked.header.question.clone(),
-                round: asked.header.round,
-                asks: asked.header.asks.clone(),
-                shard,
-                site: None,
-                rows: rows.data().rows() as u64,
-                dropped: 0,
-                merged: Vec::new(),
-                failed: replies.iter().any(|r| matches!(r, Reply::Failure(_))),
-                program: env!("CARGO_PKG_VERSION").into(),
+            let encoded = |replies: &[Reply]| {
+                let header = AnswerHeader {
+                    failed: replies.iter().any(|r| matches!(r, Reply::Failure(_))),
+                    ..AnswerHeader::to(&asked.header, shard, rows.data().rows() as u64)
+                };
+                encode_answer(&header, replies, None)
             };
-            let body = postcard::to_stdvec(&replies).expect("an answer can always be written");
-            let bytes = message::encode(Kind::Answer, &header, &body, None);
+            let mut bytes = encoded(&replies);
+            // Nobody would read it.
+            if let Err(error) = asked.fits_into_an_answer(bytes.len()) {
+                let failure = Failure::of(&error).expect("input is at fault");
+                report.failed.push(error.to_string());
+                bytes = encoded(&vec![Reply::Failure(failure); replies.len()]);
+            }
             let path = answer_path(self, &asked.header.question, shard);
             if let Some(folder) = path.parent() {
-                super::directory::make_folder(folder)?;
+                crate::draft::make_folder(folder)?;
             }
             // A folder in the answer's place is nobody's answer.
             if path.is_dir() {
                 let _ = std::fs::remove_dir_all(&path);
             }
-            crate::draft::write(&path, &bytes)?;
+            crate::draft::write(&path, bytes)?;
+            if again {
+                // What the run failed of may be mended.
+                super::directory::remove(&self.failure_path())?;
+            }
             report.answered += 1;
             watch.answered(shard, Some(asked.header.round));
         }
@@ -194,10 +205,10 @@ impl Run {
 }
 
 /// A shard's replies to all questions of a round. An error of this machine's ends the work instead.
-pub(super) fn answer(shard: &Shard, asked: &Asked, report: &mut WorkReport) -> Result<Vec<Reply>> {
+fn answer(shard: &Shard, asked: &QuestionFile, report: &mut WorkReport) -> Result<Vec<Reply>> {
     let mut replies = Vec::new();
-    for question in &asked.posed.questions {
-        replies.push(match guarded(|| shard.answer(question)) {
+    for question in asked.questions() {
+        replies.push(match answer_soundly(shard, question) {
             Ok(answer) => Reply::Answer(answer),
             Err(error) => match Failure::of(&error) {
                 Some(failure) => {
@@ -211,14 +222,17 @@ pub(super) fn answer(shard: &Shard, asked: &Asked, report: &mut WorkReport) -> R
     Ok(replies)
 }
 
-/// Turns a panic into an error: a question may come from afar, and whatever it makes of us must not
-/// take others down.
-pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    // Nothing that a panic could leave half done outlives the closure but a shard's cache, whose lock
-    // would be poisoned.
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|_| {
+/// A shard's answer, or an error in the place of one that nobody would take.
+pub(crate) fn answer_soundly(shard: &Shard, question: &Question) -> Result<Answer> {
+    // A question may come from afar, and whatever it makes of us must not take others down. Nothing
+    // that a panic could leave half done outlives this but the shard's cache, whose lock would be
+    // poisoned.
+    let work = std::panic::AssertUnwindSafe(|| shard.answer(question));
+    let answer = std::panic::catch_unwind(work).unwrap_or_else(|_| {
         Err(Error::numeric(
             "the question could not be computed with; this is a defect, please report it",
         ))
-    })
+    })?;
+    answer.check(question).map_err(|error| error.for_shard(shard.index()))?;
+    Ok(answer)
 }

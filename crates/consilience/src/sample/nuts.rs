@@ -7,12 +7,13 @@
 use super::{Chain, Sample};
 use crate::estimate::Mode;
 use crate::math::ziggurat::normal;
-use crate::math::{Matrix, Stream, dot};
+use crate::math::{Matrix, Stream};
 use crate::target::Target;
 use crate::{Error, Result};
 use nuts_rs::Chain as _;
 use nuts_rs::{CpuLogpFunc, CpuMath, CpuMathError, DiagNutsSettings, HasDims, LogpError, Settings};
 use rand::Rng;
+use rayon::prelude::*;
 use std::collections::HashMap;
 
 /// Draws and warm-up of every chain.
@@ -24,13 +25,44 @@ pub struct Lengths {
     pub warmup: usize,
 }
 
-/// A target in whitened coordinates.
-struct Whitened<'a> {
-    target: &'a dyn Target,
+/// Whitened coordinates: θ = m + L'⁻¹ζ.
+struct Whitening<'a> {
     mean: &'a [f64],
     /// L⁻¹, and its transpose.
     inverse: Matrix,
     transposed: Matrix,
+}
+
+impl<'a> Whitening<'a> {
+    fn at(mode: &'a Mode) -> Whitening<'a> {
+        let inverse = mode.factor.inverse_lower();
+        Whitening { mean: &mode.theta, transposed: inverse.transpose(), inverse }
+    }
+
+    fn unwhiten(&self, zeta: &[f64], theta: &mut [f64]) {
+        theta.copy_from_slice(self.mean);
+        for (j, z) in zeta.iter().enumerate() {
+            // Row j of L⁻¹, of which there is nothing beyond the diagonal.
+            let row = &self.inverse.row(j)[..=j];
+            theta.iter_mut().zip(row).for_each(|(t, f)| *t += z * f);
+        }
+    }
+
+    /// The gradient in ζ.
+    fn whiten_gradient(&self, gradient: &[f64], out: &mut [f64]) {
+        out.fill(0.0);
+        for (j, g) in gradient.iter().enumerate() {
+            // Row j of L'⁻¹, of which there is nothing before the diagonal.
+            let row = &self.transposed.row(j)[j..];
+            out[j..].iter_mut().zip(row).for_each(|(o, f)| *o += g * f);
+        }
+    }
+}
+
+/// A target in whitened coordinates.
+struct Whitened<'a> {
+    target: &'a dyn Target,
+    whitening: &'a Whitening<'a>,
     theta: Vec<f64>,
     gradient: Vec<f64>,
 }
@@ -46,21 +78,9 @@ impl LogpError for NotFinite {
     }
 }
 
-impl Whitened<'_> {
-    /// θ = m + L'⁻¹ζ.
-    fn unwhiten(&self, zeta: &[f64], theta: &mut [f64]) {
-        theta.copy_from_slice(self.mean);
-        for (j, z) in zeta.iter().enumerate() {
-            // Row j of L⁻¹, of which there is nothing beyond the diagonal.
-            let row = &self.inverse.row(j)[..=j];
-            theta.iter_mut().zip(row).for_each(|(t, f)| *t += z * f);
-        }
-    }
-}
-
 impl HasDims for Whitened<'_> {
     fn dim_sizes(&self) -> HashMap<String, u64> {
-        HashMap::from([("unconstrained_parameter".to_string(), self.mean.len() as u64)])
+        HashMap::from([("unconstrained_parameter".to_string(), self.theta.len() as u64)])
     }
 }
 
@@ -70,20 +90,13 @@ impl CpuLogpFunc for Whitened<'_> {
     type FlowParameters = ();
 
     fn dim(&self) -> usize {
-        self.mean.len()
+        self.theta.len()
     }
 
     fn logp(&mut self, zeta: &[f64], out: &mut [f64]) -> std::result::Result<f64, NotFinite> {
-        let mut theta = std::mem::take(&mut self.theta);
-        self.unwhiten(zeta, &mut theta);
-        let value = self.target.log_density_gradient(&theta, &mut self.gradient);
-        self.theta = theta;
-        out.fill(0.0);
-        for (j, g) in self.gradient.iter().enumerate() {
-            // Row j of L'⁻¹, of which there is nothing before the diagonal.
-            let row = &self.transposed.row(j)[j..];
-            out[j..].iter_mut().zip(row).for_each(|(o, f)| *o += g * f);
-        }
+        self.whitening.unwhiten(zeta, &mut self.theta);
+        let value = self.target.log_density_gradient(&self.theta, &mut self.gradient);
+        self.whitening.whiten_gradient(&self.gradient, out);
         let finite = value.is_finite() && out.iter().all(|g| g.is_finite());
         if finite { Ok(value) } else { Err(NotFinite) }
     }
@@ -104,9 +117,9 @@ pub fn nuts(
     lengths: Lengths,
     streams: Vec<Stream>,
 ) -> Result<Sample> {
-    let chains: Result<Vec<Chain>> =
-        streams.into_iter().map(|rng| chain(target, mode, lengths, rng)).collect();
-    Ok(Sample { chains: chains? })
+    let chains: Vec<Result<Chain>> =
+        streams.into_par_iter().map(|rng| chain(target, mode, lengths, rng)).collect();
+    Ok(Sample { chains: chains.into_iter().collect::<Result<_>>()? })
 }
 
 fn chain(target: &dyn Target, mode: &Mode, lengths: Lengths, mut rng: Stream) -> Result<Chain> {
@@ -123,15 +136,9 @@ fn chain(target: &dyn Target, mode: &Mode, lengths: Lengths, mut rng: Stream) ->
     let step = &mut settings.adapt_options.step_size_settings;
     step.target_accept = 0.7;
     step.adapt_options.dual_average.max_step_size = 1.2;
-    let inverse = mode.factor.inverse_lower();
-    let density = Whitened {
-        target,
-        mean: &mode.theta,
-        transposed: inverse.transpose(),
-        inverse,
-        theta: vec![0.0; d],
-        gradient: vec![0.0; d],
-    };
+    let whitening = Whitening::at(mode);
+    let density =
+        Whitened { target, whitening: &whitening, theta: vec![0.0; d], gradient: vec![0.0; d] };
     let failed = |e: &dyn std::fmt::Display| {
         // The crate may append a backtrace, which says nothing to a user.
         let message = e.to_string();
@@ -155,16 +162,13 @@ fn chain(target: &dyn Target, mode: &Mode, lengths: Lengths, mut rng: Stream) ->
     let mut energy = Vec::with_capacity(lengths.draws);
     let mut log_density = Vec::with_capacity(lengths.draws);
     let mut divergences = 0;
-    let factor = mode.factor.inverse_lower().transpose();
     for k in 0..lengths.warmup + lengths.draws {
         if k < lengths.warmup {
             sampler.draw().map_err(|e| failed(&e))?;
             continue;
         }
         let (zeta, _, stats, progress) = sampler.expanded_draw().map_err(|e| failed(&e))?;
-        for (i, theta) in thetas.row_mut(k - lengths.warmup).iter_mut().enumerate() {
-            *theta = mode.theta[i] + dot(&factor.row(i)[i..], &zeta[i..]);
-        }
+        whitening.unwhiten(&zeta, thetas.row_mut(k - lengths.warmup));
         divergences += usize::from(progress.diverging);
         energy.push(stats.point.energy);
         log_density.push(stats.point.logp);

@@ -1,5 +1,6 @@
 //! Answering a question file with rows that stay where they are.
 
+use super::explain::too_many_columns;
 use super::key::Key;
 use super::policy::{LogEntry, Policy};
 use super::{OTHER, check_name};
@@ -8,10 +9,10 @@ use crate::data::{Column, Fact, Request, Table};
 use crate::engine::Silent;
 use crate::plan::{Complete, Outline, Room, read_complete};
 use crate::question::{Answer, Question};
-use crate::run::{AnswerHeader, QuestionFile, encode_answer, sha256_hex};
+use crate::run::{AnswerHeader, QuestionFile, Reply, encode_answer, sha256_hex};
 use crate::shard::Shard;
 use crate::study::Study;
-use crate::{Error, Place, Result, Warning};
+use crate::{Error, Level, Place, Result, Warning};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -65,7 +66,7 @@ pub fn answer(
         return Err(wrong("it does not ask about the columns of its study (schema)".into()));
     }
     let files = find_files(Path::new(""), data)?;
-    let Complete { data, dropped, warnings } =
+    let Complete { data, dropped, mut warnings } =
         read_complete(&outline, &files, &Room::default(), &Silent)?;
     let table = data.table()?;
     let rows = table.rows() as u64;
@@ -82,28 +83,31 @@ pub fn answer(
         outline.formulas.iter().flat_map(|f| f.response_columns()).collect();
     let (table, merged) = merge_rare(&table, policy.min_rows, &outcome, &files)?;
     let shard = Shard::new(index, table);
-    let mut answers = Vec::new();
+    let mut replies = Vec::new();
     for question in file.questions() {
-        let mut answer = crate::run::guarded(|| shard.answer(question))?;
+        let mut answer = crate::run::answer_soundly(&shard, question)?;
         discreet(question, &mut answer, site, policy.min_rows)?;
-        answers.push(answer);
+        if let Some(columns) = too_many_columns(&answer, rows)
+            && !warnings.iter().any(|w| w.code == "rows-given-away")
+        {
+            let message = format!(
+                "{rows} rows answer with the sums of products of {columns} columns, which give the rows away up to a rotation"
+            );
+            let advice = "do not send it unless that is fine; min_rows in the policy, at several times the number of columns, guards against it";
+            warnings.push(
+                Warning::new(Level::Caution, "rows-given-away", message, advice).value(rows as f64),
+            );
+        }
+        replies.push(Reply::Answer(answer));
     }
     let header = AnswerHeader {
-        study: file.header.study.clone(),
-        partition: file.header.partition.clone(),
-        schema: file.header.schema.clone(),
-        question: file.header.question.clone(),
-        round: file.header.round,
-        asks: file.header.asks.clone(),
-        shard: index,
         site: Some(site.to_string()),
-        rows,
         dropped: dropped as u64,
         merged,
-        failed: false,
-        program: env!("CARGO_PKG_VERSION").into(),
+        ..AnswerHeader::to(&file.header, index, rows)
     };
-    let bytes = encode_answer(&header, answers, key.map(|key| &key.0));
+    let bytes = encode_answer(&header, &replies, key.map(|key| &key.0));
+    file.fits_into_an_answer(bytes.len())?;
     let entry = LogEntry {
         time: String::new(),
         site: site.to_string(),

@@ -64,7 +64,7 @@ fn asked(question: &Question) -> String {
             thetas.rows()
         ),
         Question::Statistics { .. } => {
-            "statistics: the number of rows, and the sums of products of any two columns of the models' designs and of the outcome".into()
+            "statistics: the number of rows, and the sums of products of any two columns of the models' designs and of the outcome (from a site with no more rows than columns: its rows, up to a rotation)".into()
         }
         Question::Augment { order, conditionals, .. } => format!(
             "augment{of}: as fit, by {}; and at {conditionals} points of a Markov chain the mean and precision of the parameters given latent variables",
@@ -118,13 +118,33 @@ fn answer_file(file: &AnswerFile) -> String {
     for (kind, reply) in header.asks.iter().zip(file.answers()) {
         let _ = writeln!(out, "\nto `{kind}`:");
         match reply {
-            Ok(answer) => out += &answered(answer),
+            Ok(answer) => {
+                out += &answered(answer);
+                if let Some(columns) = too_many_columns(answer, header.rows) {
+                    let _ = writeln!(
+                        out,
+                        "  mind: {} rows are no more than these {columns} columns, so that the sums give the rows away up to a rotation; min_rows in the policy guards against that",
+                        header.rows
+                    );
+                }
+            }
             Err(failure) => {
                 let _ = writeln!(out, "  an error: {failure}");
             }
         }
     }
     out
+}
+
+/// The columns whose sums of products an answer holds, if a site has no more rows than that: F'F = X'X then
+/// says X but for an orthogonal matrix before it.
+pub(super) fn too_many_columns(answer: &Answer, rows: u64) -> Option<usize> {
+    let columns = match answer {
+        Answer::Statistics { factor, .. } => factor.cols(),
+        Answer::Survey(survey) => survey.nonzero.len(),
+        _ => 0,
+    };
+    (columns as u64 >= rows).then_some(columns).filter(|columns| *columns > 1)
 }
 
 fn answered(answer: &Answer) -> String {

@@ -1,5 +1,7 @@
 //! Wrong input, and what is said about it: what, where, and what to do.
 
+#[cfg(target_os = "linux")]
+mod disks;
 mod files;
 mod formulas;
 mod runs;

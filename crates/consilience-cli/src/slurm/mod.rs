@@ -1,0 +1,231 @@
+//! Running a study's shards as jobs of a Slurm cluster.
+//!
+//! A round is an array job whose tasks run `consilience work` on the run directory, which all nodes
+//! must see. The coordinator (this program, or with `--detach` a job of its own) keeps nothing but the
+//! run directory: beside the answers a note of which job was submitted for which question, so that
+//! one that is killed and started again finds its jobs.
+
+mod cluster;
+
+use crate::arguments::{CompareArguments, count, whole};
+use crate::progress::Bar;
+use crate::shell::word;
+use crate::{document, print};
+use clap::{Args, ValueEnum};
+use cluster::{Settings, Slurm, settings_path, split_words};
+use consilience::compare::Comparison;
+use consilience::draft;
+use consilience::engine::Silent;
+use consilience::run::{Courier, OpenRound, Run};
+use consilience::study::Study;
+use consilience::{Error, Place, Result};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// How often answers are looked for.
+const PAUSE: Duration = Duration::from_millis(500);
+/// How often Slurm is asked about jobs: it serves others too.
+const ASK_EVERY: Duration = Duration::from_secs(3);
+/// How long Slurm may say nothing at all.
+const SILENCE: Duration = Duration::from_secs(600);
+/// How long answers may take to be seen here after their job has ended: networked file systems.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Where to compute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EngineName {
+    /// This machine's threads
+    Threads,
+    /// Jobs of a Slurm cluster
+    Slurm,
+}
+
+/// Where to compute, and how.
+#[derive(Debug, Args)]
+pub struct EngineArguments {
+    /// Where to compute: threads (here) or slurm (an array job per round); the result is the same
+    #[arg(long, value_enum, default_value = "threads")]
+    pub engine: EngineName,
+    /// The run directory, which all nodes must see [default: the study's name with .run, here]
+    #[arg(long, value_name = "DIR")]
+    pub run: Option<PathBuf>,
+    /// Options for sbatch, such as "--partition=short --time=30 --cpus-per-task=4"
+    #[arg(long, value_name = "ARGS", allow_hyphen_values = true)]
+    pub slurm_args: Option<String>,
+    /// At most how many tasks an array job has; further shards share tasks [default: 500]
+    #[arg(long, value_name = "N", value_parser = whole)]
+    pub slurm_tasks: Option<u64>,
+    /// Return at once: a chain of jobs finishes the run by itself (`consilience status DIR` shows it)
+    #[arg(long)]
+    pub detach: bool,
+}
+
+impl EngineArguments {
+    /// Flags that mean nothing without Slurm are mistakes.
+    pub fn refuse_leftovers(&self) -> Result<()> {
+        let given = [
+            ("--run", self.run.is_some()),
+            ("--slurm-args", self.slurm_args.is_some()),
+            ("--slurm-tasks", self.slurm_tasks.is_some()),
+            ("--detach", self.detach),
+        ];
+        match given.iter().find(|(_, given)| *given) {
+            Some((flag, _)) => Err(Error::input(format!("{flag} needs --engine slurm"))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// One step of a detached run.
+#[derive(Debug, Args)]
+pub struct StepArguments {
+    /// The run directory
+    pub run: PathBuf,
+}
+
+/// Compares models on the cluster; `None` if the run goes on by itself.
+pub fn compare(arguments: &CompareArguments, bar: &Bar) -> Result<Option<Comparison>> {
+    let (engine, output) = (&arguments.engine, &arguments.output);
+    let given = [
+        ("--json", output.json),
+        ("--bayes-factors", output.bayes_factors),
+        ("--parameters", output.parameters),
+        ("--posterior", output.posterior.is_some()),
+        ("--out", arguments.out.is_some()),
+    ];
+    if engine.detach
+        && let Some((flag, _)) = given.iter().find(|(_, given)| *given)
+    {
+        return Err(Error::input(format!(
+            "{flag} is about the result, which --detach does not wait for: `consilience combine DIR` shows it later"
+        )));
+    }
+    let study = Study::read_with(&arguments.study.study, &arguments.study.overrides())?;
+    let folder = engine.run.clone().unwrap_or_else(|| {
+        let stem = arguments.study.study.file_stem().unwrap_or_default();
+        PathBuf::from(stem).with_extension("run")
+    });
+    let wishes = arguments.wishes.of(&study, Some(&arguments.draws))?;
+    let mut run = Run::split(study, &folder)?;
+    run.wish(&wishes)?;
+    let absolute = |path: &Path| {
+        path.canonicalize().map_err(|source| Error::Io { path: path.to_path_buf(), source })
+    };
+    // Jobs start elsewhere.
+    let mut run = Run::open(&absolute(run.folder())?)?;
+    if let Some(folder) = &output.posterior {
+        run.keep_posterior()?;
+        draft::make_folder(folder)?;
+    }
+    let program = std::env::current_exe()
+        .map_err(|source| Error::Io { path: "this program's own file".into(), source })?;
+    let settings = Settings {
+        program,
+        args: split_words(engine.slurm_args.as_deref().unwrap_or(""))?,
+        tasks: engine.slurm_tasks.map_or(500, count).max(1),
+    };
+    let slurm = Slurm::new(&run, settings)?;
+    if engine.detach {
+        slurm.keep_settings(&run)?;
+        advance(&run, &slurm)?;
+        print(&format!(
+            "The run goes on by itself in {0}.\n  consilience status {0}    shows how far it is\n  consilience combine {0}   prints the result once it is there\n",
+            word(&folder)
+        ))?;
+        return Ok(None);
+    }
+    slurm.cancel_on_interrupt();
+    let comparison = run.coordinate(&Waiting { slurm: &slurm, bar }, bar)?;
+    draft::write(&run.result_path(), document(&comparison))?;
+    Ok(Some(comparison))
+}
+
+/// One step of a detached run: in a job that starts when the round's job has ended.
+pub fn step(arguments: &StepArguments) -> Result<ExitCode> {
+    let run = Run::open(&arguments.run)?;
+    let path = settings_path(&run);
+    let text = std::fs::read_to_string(&path);
+    let text = text.map_err(|source| Error::Io { path: path.clone(), source })?;
+    let settings = serde_json::from_str(&text).map_err(|e| {
+        Error::input_at(Place::file(&path), format!("this is no set of settings: {e}"))
+    })?;
+    advance(&run, &Slurm::new(&run, settings)?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Goes as far as the answers reach; then submits the next round and the step after it.
+fn advance(run: &Run, slurm: &Slurm) -> Result<()> {
+    match run.coordinate(&Submitting { slurm }, &Silent) {
+        Err(Error::Waiting(_)) => Ok(()),
+        Ok(comparison) => draft::write(&run.result_path(), document(&comparison)),
+        Err(error) => Err(error),
+    }
+}
+
+/// Waits here until a round's job has answered.
+struct Waiting<'a> {
+    slurm: &'a Slurm,
+    bar: &'a Bar,
+}
+
+impl Courier for Waiting<'_> {
+    fn fetch(&self, open: &OpenRound) -> Result<()> {
+        let slurm = self.slurm;
+        for refused in &open.refused {
+            self.bar.note(&format!("refused, and computed again: {refused}"));
+        }
+        let job = slurm.job_for(open, &|note| self.bar.note(note))?;
+        *slurm.current.lock().expect("nobody panics with it") = Some(job.clone());
+        let there = |shard: &usize| open.answer_path(*shard).is_file();
+        let at_first = open.missing.iter().filter(|s| there(s)).count();
+        let (mut asked, mut ended) = (Instant::now(), None);
+        let mut silent_since: Option<Instant> = None;
+        loop {
+            std::thread::sleep(PAUSE);
+            let now = open.missing.iter().filter(|s| there(s)).count();
+            // New answers are taken in at once; those that are refused are no news.
+            if now > at_first {
+                return Ok(());
+            }
+            if asked.elapsed() >= ASK_EVERY && ended.is_none() {
+                asked = Instant::now();
+                match slurm.is_alive(&job) {
+                    Ok(alive) => {
+                        silent_since = None;
+                        ended = (!alive).then(Instant::now);
+                    }
+                    // A controller that is restarted says nothing for a while; its jobs run on.
+                    Err(error) => {
+                        let since = *silent_since.get_or_insert_with(|| {
+                            self.bar.note(&format!(
+                                "Slurm does not answer, and is asked again: {error}"
+                            ));
+                            Instant::now()
+                        });
+                        if since.elapsed() >= SILENCE {
+                            return Err(error);
+                        }
+                    }
+                }
+            }
+            if ended.is_some_and(|at| at.elapsed() >= GRACE) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Submits a round and the step after it, and stops.
+struct Submitting<'a> {
+    slurm: &'a Slurm,
+}
+
+impl Courier for Submitting<'_> {
+    fn fetch(&self, open: &OpenRound) -> Result<()> {
+        // What it has to say goes to the step's log.
+        let job = self.slurm.job_for(open, &|note| eprintln!("{note}"))?;
+        self.slurm.submit_step(open, &job)?;
+        Err(Error::Waiting(Box::new(open.waiting())))
+    }
+}
