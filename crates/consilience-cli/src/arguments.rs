@@ -1,5 +1,6 @@
 //! What is typed.
 
+use crate::cache::CacheArguments;
 use crate::memory::MemoryArguments;
 use crate::run::arguments::{
     COMBINE_HELP, CombineArguments, SPLIT_EXAMPLES, SplitArguments, StatusArguments, WorkArguments,
@@ -9,6 +10,7 @@ use crate::sites::arguments::{
 };
 use crate::slurm::{EngineArguments, StepArguments};
 use clap::{Args, Parser, Subcommand};
+use consilience::plan::Room;
 use consilience::plan::Wishes;
 use consilience::study::{Combine, Kernel, Local, Overrides, Study};
 use consilience::{Error, draft};
@@ -150,6 +152,8 @@ pub struct StudyArguments {
     pub threads: Option<u64>,
     #[command(flatten)]
     pub memory: MemoryArguments,
+    #[command(flatten)]
+    pub cache: CacheArguments,
     /// Instructions to compute with: auto (the best of this CPU) or portable (slower; the same bits on every machine)
     #[arg(long, value_name = "KIND")]
     pub kernel: Option<Kernel>,
@@ -305,6 +309,15 @@ impl StudyArguments {
             kernel: self.kernel,
             ..Overrides::default()
         }
+    }
+
+    /// What may be used of memory and disk.
+    pub fn room(&self) -> consilience::Result<Room> {
+        let room = self.memory.room()?;
+        Ok(match self.cache.folder() {
+            Some(folder) => room.with_cache(folder),
+            None => room,
+        })
     }
 
     /// How many threads.

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod baselines;
+mod cache;
 mod decomposition;
 mod init;
 mod memory;
@@ -94,7 +95,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 fn plan(arguments: &StudyArguments, bar: &progress::Bar) -> Result<Plan> {
     let study = Study::read_with(&arguments.study, &arguments.overrides())?;
-    let (room, wanted) = (arguments.memory.room()?, arguments.threads());
+    let (room, wanted) = (arguments.room()?, arguments.threads());
     let threads = room.threads(wanted);
     if threads < wanted {
         bar.note(&format!("the memory allowed has room for {threads} of {wanted} threads"));

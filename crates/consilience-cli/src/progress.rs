@@ -1,8 +1,21 @@
 //! A progress bar on stderr, where that is a terminal.
 
+use consilience::data::read::Event;
 use consilience::engine::{Observer, Round};
 use consilience::run::Work;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::time::Duration;
+
+const ANSWERS: &str = "{msg:<22} {bar:30} {pos}/{len} answers  {elapsed} gone, about {eta} left";
+const ROWS: &str = "{msg:<22} {bar:30} {pos}/{len} rows  {elapsed} gone, about {eta} left";
+const READING: &str = "{spinner} {msg}  {elapsed} gone";
+
+/// How often the time is drawn while files are read.
+const TICK: Duration = Duration::from_millis(200);
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).expect("the template is well formed")
+}
 
 /// The bar of the round that is under way.
 pub struct Bar(ProgressBar);
@@ -13,16 +26,14 @@ impl Bar {
         let target =
             if wanted { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(0), target);
-        let style = "{msg:<22} {bar:30} {pos}/{len} answers  {elapsed} gone, about {eta} left";
-        bar.set_style(ProgressStyle::with_template(style).expect("the template is well formed"));
+        bar.set_style(style(ANSWERS));
         Bar(bar)
     }
 
     /// A bar that counts the rows of a file that is written.
     pub fn of_rows(wanted: bool, rows: u64) -> Bar {
         let bar = Bar::new(wanted);
-        let style = "{msg:<22} {bar:30} {pos}/{len} rows  {elapsed} gone, about {eta} left";
-        bar.0.set_style(ProgressStyle::with_template(style).expect("the template is well formed"));
+        bar.0.set_style(style(ROWS));
         bar.0.set_message("writing");
         bar.0.set_length(rows);
         bar
@@ -66,6 +77,8 @@ impl Work for Bar {
 
 impl Observer for Bar {
     fn round(&self, round: &Round) {
+        self.0.disable_steady_tick();
+        self.0.set_style(style(ANSWERS));
         self.0.reset();
         self.0.set_length(round.answers);
         self.0.set_message(format!("round {}: {}", round.number, round.kind));
@@ -73,5 +86,30 @@ impl Observer for Bar {
 
     fn answered(&self) {
         self.0.inc(1);
+    }
+
+    fn reading(&self, event: &Event) {
+        let message = match event {
+            Event::Reading(file) => format!("reading {}", file.display()),
+            Event::Copy(file) => {
+                format!("reading {}: the converted copy of it is used", file.display())
+            }
+            Event::Converting(file) => {
+                format!(
+                    "reading {}, and keeping a converted copy for the next time",
+                    file.display()
+                )
+            }
+            Event::NoCopy(file, reason) => {
+                self.note(&format!(
+                    "note: no converted copy of {} is kept: {reason}; --cache DIR names another folder, --no-cache does without",
+                    file.display()
+                ));
+                format!("reading {}", file.display())
+            }
+        };
+        self.0.set_style(style(READING));
+        self.0.set_message(message);
+        self.0.enable_steady_tick(TICK);
     }
 }

@@ -6,15 +6,15 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// A file under a temporary name, which goes away unless it is published.
-struct Draft {
-    file: File,
+pub(crate) struct Draft {
+    pub file: File,
     path: PathBuf,
     published: bool,
 }
 
 impl Draft {
     /// Next to where the file is to be, since only within a file system can a file be renamed.
-    fn new(path: &Path) -> io::Result<Draft> {
+    pub fn new(path: &Path) -> io::Result<Draft> {
         let name = path
             .file_name()
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a file's name"))?;
@@ -36,8 +36,13 @@ impl Draft {
         }
     }
 
+    /// Where the file is until it has its name.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Gives the file its name once it is safely on disk. An older file of that name is replaced.
-    fn publish(mut self, path: &Path) -> io::Result<()> {
+    pub fn publish(mut self, path: &Path) -> io::Result<()> {
         self.file.sync_all()?;
         std::fs::rename(&self.path, path)?;
         self.published = true;

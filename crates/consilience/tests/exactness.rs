@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Case, root, run, truth};
+use common::{Case, root, run, spread, truth};
 
 /// A model with its exact log evidence and that reference's standard error.
 struct Known {
@@ -170,12 +170,6 @@ fn sobol_points_give_the_same_evidence() {
     }
 }
 
-fn mean_and_sd(values: &[f64]) -> (f64, f64) {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    (mean, (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt())
-}
-
 /// `exact` over 100 seeds, with plain and with Sobol points: the mean is the truth, and the spread over
 /// seeds is the standard error that was reported.
 #[test]
@@ -195,13 +189,13 @@ fn error_bars_of_exact_are_calibrated() {
                 found.push(run(&study.text()).models[0].log_evidence);
             }
             let values: Vec<f64> = found.iter().map(|e| e.value).collect();
-            let (mean, spread) = mean_and_sd(&values);
+            let (mean, over_seeds) = spread(&values);
             // The reference's own error is the same for all seeds: it is no part of the spread.
-            let error = (spread / 10.0).hypot(known.se);
+            let error = (over_seeds / 10.0).hypot(known.se);
             let zs: Vec<f64> = found.iter().map(|e| (e.value - mean) / e.se.unwrap()).collect();
-            let sd = mean_and_sd(&zs).1;
+            let sd = spread(&zs).1;
             let largest = zs.iter().fold(0.0, |a: f64, z| a.max(z.abs()));
-            let se = mean_and_sd(&found.iter().map(|e| e.se.unwrap()).collect::<Vec<f64>>()).0;
+            let se = spread(&found.iter().map(|e| e.se.unwrap()).collect::<Vec<f64>>()).0;
             let case = format!("{}, {}", known.name, known.family);
             let off = mean - known.value;
             println!(

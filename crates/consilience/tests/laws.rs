@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Case, run, run_study};
+use common::{Case, run, run_study, spread};
 use consilience::compare::Comparison;
 use consilience::engine::{Engine, Silent};
 use consilience::math::stream;
@@ -193,13 +193,6 @@ fn exact_gives_one_answer_for_every_partition() {
             assert!(z.abs() < 4.0, "{by}, {shards} shards, {share}: z = {z:.2}");
         }
     }
-}
-
-/// Mean and standard deviation.
-fn spread(values: &[f64]) -> (f64, f64) {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    (mean, (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt())
 }
 
 /// Over many seeds (estimate − truth)/se must look like a standard normal: that tests the error bar

@@ -4,8 +4,8 @@ mod common;
 #[path = "common/conjugate.rs"]
 mod conjugate;
 
-use common::Case;
-use conjugate::{Data, posterior, spread};
+use common::{Case, spread};
+use conjugate::{Data, posterior};
 use consilience::compare::Comparison;
 use consilience::data::draws::read_draws;
 use consilience::engine::Silent;

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Case, root, run, truth};
+use common::{Case, root, run, spread, truth};
 use consilience::engine::Silent;
 use consilience::plan::Plan;
 use consilience::study::Study;
@@ -28,11 +28,10 @@ fn evidence(formula: &str, shards: usize, partition: u64, evidence: &str) -> (f6
     (found.value, found.se.unwrap())
 }
 
+/// The mean and its standard error.
 fn mean_and_error(values: &[f64]) -> (f64, f64) {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
-    (mean, (squares / (n - 1.0) / n).sqrt())
+    let (mean, sd) = spread(values);
+    (mean, sd / (values.len() as f64).sqrt())
 }
 
 /// Moments from NUTS draws lead to the same combination as exact moments: the finite-draw bias is

@@ -4,8 +4,8 @@ mod common;
 #[path = "common/conjugate.rs"]
 mod conjugate;
 
-use common::Case;
-use conjugate::{Data, log_evidence, spread};
+use common::{Case, spread};
+use conjugate::{Data, log_evidence};
 use consilience::compare::Comparison;
 use consilience::engine::Silent;
 use consilience::estimate::Estimate;

@@ -3,6 +3,7 @@
 use crate::arguments::{
     DrawsArguments, OutputArguments, StudyArguments, WishArguments, threads, threads_or_all,
 };
+use crate::memory::MemoryArguments;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -54,6 +55,8 @@ pub struct WorkArguments {
     /// Threads to work on [default: all cores]; the result does not depend on it
     #[arg(long, value_name = "N", value_parser = threads, allow_negative_numbers = true)]
     threads: Option<u64>,
+    #[command(flatten)]
+    pub memory: MemoryArguments,
     /// No progress bar
     #[arg(long, short)]
     pub quiet: bool,

@@ -24,7 +24,9 @@ const PAUSE: Duration = Duration::from_millis(200);
 pub fn split(arguments: &SplitArguments) -> Result<ExitCode> {
     let study = Study::read_with(&arguments.study.study, &arguments.study.overrides())?;
     let wishes = arguments.wishes.of(&study, Some(&arguments.draws))?;
-    let mut run = Run::split(study, &arguments.run)?;
+    let bar = Bar::new(true);
+    let mut run = Run::split_within(study, &arguments.run, &arguments.study.room()?, &bar)?;
+    bar.clear();
     run.wish(&wishes)?;
     let manifest = run.manifest();
     let folder = word(run.folder());
@@ -67,12 +69,12 @@ pub fn work(arguments: &WorkArguments) -> Result<ExitCode> {
     let mut failed = Vec::new();
     // Why there will be no further questions, where one could wait for them for ever.
     let mut failure = None;
-    let shards_kept = Kept::default();
-    let kept = arguments.wait.then_some(&shards_kept);
+    let room = arguments.memory.room()?;
+    let kept = Kept::new(arguments.wait, room, arguments.threads());
     let bar = Bar::new(!arguments.quiet);
     loop {
         bar.expect(shards.len() * run.rounds()?);
-        let report = run.work_all(&shards, arguments.threads(), retry, &bar, kept)?;
+        let report = run.work_all(&shards, arguments.threads(), retry, &bar, &kept)?;
         retry = false;
         // Those that it has written itself are not news.
         total.known = report.known.saturating_sub(total.answered);

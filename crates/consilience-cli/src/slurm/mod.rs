@@ -107,7 +107,7 @@ pub fn compare(arguments: &CompareArguments, bar: &Bar) -> Result<Option<Compari
         PathBuf::from(stem).with_extension("run")
     });
     let wishes = arguments.wishes.of(&study, Some(&arguments.draws))?;
-    let mut run = Run::split(study, &folder)?;
+    let mut run = Run::split_within(study, &folder, &arguments.study.room()?, bar)?;
     run.wish(&wishes)?;
     let absolute = |path: &Path| {
         path.canonicalize().map_err(|source| Error::Io { path: path.to_path_buf(), source })

@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods)]
 
+mod copies;
 mod extras;
 mod faults;
 mod init;

@@ -1,35 +1,43 @@
 //! Delimited text files, compressed or not.
 
+use super::chunks::{Chunk, Chunks};
 use super::files::{Text, unreadable};
 use super::number::parse_number;
-use super::part::{FilePart, Part};
+use super::part::{FilePart, Kind, Part};
 use super::read::{TextFormat, check_names};
 use super::records::{Fault, Records};
 use crate::{Error, Place, Result};
 use flate2::bufread::MultiGzDecoder;
+use rayon::prelude::*;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
 const BUFFER: usize = 1 << 17;
 
-/// An open file behind its header.
+/// Chunks that are parsed at once, at most.
+const MOST_CHUNKS: usize = 64;
+
+/// An open file behind its first record.
 struct Opened<'a> {
+    layout: Layout<'a>,
+    records: Records<Box<dyn BufRead + Send>>,
+    /// The line of the first record, if that is a row.
+    pending: Option<u64>,
+}
+
+/// What holds for all rows of a file.
+struct Layout<'a> {
     file: &'a Path,
     text: Text,
-    records: Records<Box<dyn BufRead>>,
     names: Vec<String>,
-    /// The line of the first record, if that is a row and was not taken yet.
-    pending: Option<u64>,
     /// Whether the names were given and not read.
     given: bool,
-    /// The comments up to the header.
-    comments: u64,
 }
 
 /// The names of the columns.
 pub(super) fn column_names(file: &Path, text: Text, format: &TextFormat) -> Result<Vec<String>> {
-    Ok(Opened::new(file, text, format)?.names)
+    Ok(Opened::new(file, text, format)?.layout.names)
 }
 
 /// Reads the columns that `select` picks from the file's names; those marked in `as_text` as text
@@ -41,29 +49,119 @@ pub(super) fn decode(
     select: &dyn Fn(&[String]) -> Result<Vec<usize>>,
     as_text: &[bool],
 ) -> Result<FilePart> {
-    let mut opened = Opened::new(file, text, format)?;
-    let indices = select(&opened.names)?;
-    let mut columns: Vec<(usize, Part)> = indices
-        .into_iter()
-        .zip(as_text)
-        .map(|(index, &as_text)| (index, if as_text { Part::text() } else { Part::open() }))
-        .collect();
-    let mut numbers = Vec::new();
-    while let Some(line) = opened.next_row()? {
-        for (index, part) in &mut columns {
-            if part.push(opened.records.field(*index), line).is_err() {
-                let place = Place::file(file).line(u64::from(line));
-                return Err(not_utf8(place.column(opened.names[*index].as_str())));
+    let mut parts = Vec::new();
+    let sizes = Sizes::default();
+    decode_in_chunks(file, text, format, select, as_text, sizes, &mut |part| {
+        parts.push(part);
+        Ok(())
+    })?;
+    Ok(FilePart::join(parts))
+}
+
+/// The sizes of the pieces that a file is read in. The result does not depend on them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sizes {
+    /// Bytes of a chunk, which one thread parses. Large beside what a chunk costs besides, small
+    /// beside memory.
+    pub chunk: usize,
+    /// Chunks that are parsed at once.
+    pub batch: usize,
+}
+
+impl Default for Sizes {
+    fn default() -> Sizes {
+        // Two for each thread, since chunks differ in work; but memory has a bound on any machine.
+        Sizes { chunk: 1 << 20, batch: (2 * rayon::current_num_threads()).min(MOST_CHUNKS) }
+    }
+}
+
+/// The same, handed over piece by piece in the file's order. A column may be of another kind in each
+/// piece. There are never more than three batches of chunks in memory: while one is parsed, on all
+/// threads, the next is read and the one before is handed over.
+pub(super) fn decode_in_chunks(
+    file: &Path,
+    text: Text,
+    format: &TextFormat,
+    select: &dyn Fn(&[String]) -> Result<Vec<usize>>,
+    as_text: &[bool],
+    sizes: Sizes,
+    take: &mut (dyn FnMut(FilePart) -> Result<()> + Send),
+) -> Result<()> {
+    let opened = Opened::new(file, text, format)?;
+    let indices = select(&opened.layout.names)?;
+    let mut columns: Vec<(usize, bool)> =
+        indices.into_iter().zip(as_text.iter().copied()).collect();
+    let mut parsed = Vec::new();
+    if let Some(line) = opened.pending {
+        // The first record is a row: a piece of its own.
+        let mut piece = Piece::new(&columns);
+        opened.layout.add(&mut piece, &opened.records, line)?;
+        parsed.push(Ok(piece.finish(0)));
+    }
+    let Opened { layout, records, .. } = opened;
+    let (input, lines, delimiter) = records.into_rest();
+    let delimiter = delimiter.expect("the header is a record");
+    let mut chunks = Chunks::new(input, lines, delimiter, format.comment, sizes.chunk);
+    let mut rows = 0;
+    let mut batch = chunks.batch(sizes.batch);
+    loop {
+        let done = batch.is_empty();
+        let parse = || {
+            let parse = |chunk: io::Result<Chunk>| {
+                let chunk = chunk.map_err(|error| layout.faulty(Fault::Io(error)))?;
+                layout.parse(&chunk, delimiter, format.comment, &columns)
+            };
+            batch.into_par_iter().map(parse).collect::<Vec<_>>()
+        };
+        let mut hand_over = || {
+            // The first error in the file's order, whoever came upon one first.
+            for part in std::mem::take(&mut parsed) {
+                let part: FilePart = part?;
+                rows += part.numbers.len();
+                take(part)?;
+            }
+            Ok::<(), Error>(())
+        };
+        let (next, (now, handed)) =
+            rayon::join(|| chunks.batch(sizes.batch), || rayon::join(parse, &mut hand_over));
+        handed?;
+        (batch, parsed) = (next, now);
+        if done {
+            break;
+        }
+        // What is text by now is text in the rest, numbers and all.
+        for part in parsed.iter().flatten() {
+            for ((_, as_text), part) in columns.iter_mut().zip(&part.columns) {
+                *as_text |= part.kind() == Kind::Text;
             }
         }
-        numbers.push(line);
     }
-    if numbers.is_empty() {
+    if rows == 0 {
         let message = "the file has a header but no rows; add rows, or leave the file out";
         return Err(Error::input_at(Place::file(file), message));
     }
-    let columns = columns.into_iter().map(|(_, part)| part).collect();
-    Ok(FilePart { columns, numbers, comments: opened.records.comments() - opened.comments })
+    Ok(())
+}
+
+/// Some rows while they are read.
+struct Piece {
+    /// The columns' places in the file.
+    columns: Vec<(usize, Part)>,
+    numbers: Vec<u32>,
+}
+
+impl Piece {
+    /// No rows yet; the columns at these places, those marked true as text.
+    fn new(columns: &[(usize, bool)]) -> Piece {
+        let part = |as_text| if as_text { Part::text() } else { Part::open() };
+        let columns = columns.iter().map(|&(index, as_text)| (index, part(as_text))).collect();
+        Piece { columns, numbers: Vec::new() }
+    }
+
+    fn finish(self, comments: u64) -> FilePart {
+        let columns = self.columns.into_iter().map(|(_, part)| part).collect();
+        FilePart { columns, numbers: self.numbers, comments }
+    }
 }
 
 /// A first line of nothing but numbers is a row, not a header: certainly if one is not whole (years
@@ -109,7 +207,7 @@ impl<'a> Opened<'a> {
             }
             _ => {}
         }
-        let input: Box<dyn BufRead> = if text.gzip {
+        let input: Box<dyn BufRead + Send> = if text.gzip {
             Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(input)))
         } else {
             Box::new(input)
@@ -117,21 +215,19 @@ impl<'a> Opened<'a> {
         let delimiter = format.delimiter.or(text.tabs.then_some('\t'));
         let delimiter = delimiter.map(|c| u8::try_from(c).expect("the format was checked"));
         let records = Records::new(input, delimiter, format.comment);
-        let (names, pending) = (Vec::new(), None);
-        let given = format.columns.is_some();
-        let mut opened = Opened { file, text, records, names, pending, given, comments: 0 };
+        let layout = Layout { file, text, names: Vec::new(), given: format.columns.is_some() };
+        let mut opened = Opened { layout, records, pending: None };
         opened.read_header(format.columns.as_deref())?;
         Ok(opened)
     }
 
     /// Reads the first record: the header, or the first row if the names are given.
     fn read_header(&mut self, given: Option<&[String]>) -> Result<()> {
-        let Some(line) = self.records.next().map_err(|fault| self.faulty(fault))? else {
+        let Some(line) = self.records.next().map_err(|fault| self.layout.faulty(fault))? else {
             let message = "the file is empty: there is no header line (comments do not count)";
-            return Err(Error::input_at(Place::file(self.file), message));
+            return Err(Error::input_at(Place::file(self.layout.file), message));
         };
-        self.comments = self.records.comments();
-        let place = Place::file(self.file).line(line);
+        let place = Place::file(self.layout.file).line(line);
         for field in self.records.fields() {
             // Either would come out as a strange name or as a file without rows.
             if field.contains(&0) {
@@ -144,36 +240,60 @@ impl<'a> Opened<'a> {
                 return Err(Error::input_at(place, message));
             }
             let Ok(name) = std::str::from_utf8(field) else {
-                return Err(not_utf8(place.column((self.names.len() + 1).to_string())));
+                return Err(not_utf8(place.column((self.layout.names.len() + 1).to_string())));
             };
-            self.names.push(name.to_string());
+            self.layout.names.push(name.to_string());
         }
         match given {
             None => {
-                refuse_numbers(&place, &self.names)?;
-                check_names(place, &self.names)
+                refuse_numbers(&place, &self.layout.names)?;
+                check_names(place, &self.layout.names)
             }
             Some(given) => {
-                if self.names != given {
+                if self.layout.names != given {
                     self.pending = Some(line);
-                    self.names = given.to_vec();
+                    self.layout.names = given.to_vec();
                 }
                 Ok(())
             }
         }
     }
+}
 
-    /// Goes on to the next row and returns its line; none at the end.
-    fn next_row(&mut self) -> Result<Option<u32>> {
-        let line = match self.pending.take() {
-            Some(line) => line,
-            None => match self.records.next().map_err(|fault| self.faulty(fault))? {
-                Some(line) => line,
-                None => return Ok(None),
-            },
-        };
+impl Layout<'_> {
+    /// The rows of a chunk.
+    fn parse(
+        &self,
+        chunk: &Chunk,
+        delimiter: u8,
+        comment: Option<char>,
+        columns: &[(usize, bool)],
+    ) -> Result<FilePart> {
+        let mut piece = Piece::new(columns);
+        let mut records = Records::after(chunk.lines, chunk.bytes.as_slice(), delimiter, comment);
+        while let Some(line) = records.next().map_err(|fault| self.faulty(fault))? {
+            self.add(&mut piece, &records, line)?;
+        }
+        Ok(piece.finish(records.comments()))
+    }
+
+    /// Adds the record that stands on this line.
+    fn add<R: BufRead>(&self, piece: &mut Piece, records: &Records<R>, line: u64) -> Result<()> {
+        let line = self.check(records.len(), line)?;
+        for (index, part) in &mut piece.columns {
+            if part.push(records.field(*index), line).is_err() {
+                let place = Place::file(self.file).line(u64::from(line));
+                return Err(not_utf8(place.column(self.names[*index].as_str())));
+            }
+        }
+        piece.numbers.push(line);
+        Ok(())
+    }
+
+    /// Checks how many values a line has, and that it can be counted.
+    fn check(&self, values: usize, line: u64) -> Result<u32> {
         let place = || Place::file(self.file).line(line);
-        let (values, names) = (self.records.len(), self.names.len());
+        let names = self.names.len();
         if values != names {
             let message = format!(
                 "this line has {values} value{}, but {} {names} column{}; look for a delimiter too many or too few, or for a missing quote",
@@ -183,10 +303,9 @@ impl<'a> Opened<'a> {
             );
             return Err(Error::input_at(place(), message));
         }
-        let line = u32::try_from(line).map_err(|_| {
+        u32::try_from(line).map_err(|_| {
             Error::input_at(place(), "the file has too many lines; split it into several")
-        })?;
-        Ok(Some(line))
+        })
     }
 
     fn faulty(&self, fault: Fault) -> Error {

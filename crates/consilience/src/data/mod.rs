@@ -2,7 +2,13 @@
 
 #[cfg(test)]
 mod agreement_tests;
+mod chunks;
+mod copies;
+#[cfg(test)]
+mod copies_tests;
 mod csv;
+#[cfg(test)]
+mod csv_tests;
 mod decoded;
 mod describe;
 mod design;
@@ -16,6 +22,8 @@ mod kmeans;
 mod number;
 mod parquet;
 mod part;
+#[cfg(test)]
+mod part_tests;
 mod poly;
 pub mod read;
 mod recipe;
@@ -45,8 +53,8 @@ pub use recipe::{
 };
 pub(crate) use schema::agree_or_blame;
 pub use schema::{Ask, agree};
-pub(crate) use scratch::Scratch;
 pub use scratch::Stored;
+pub(crate) use scratch::{Gathering, Scratch};
 pub use shard_data::ShardData;
 pub(crate) use shard_file::{read_shard, write_shard};
 pub use table::{Column, Origin, Table};

@@ -23,6 +23,15 @@ pub(super) fn column_names(file: &Path) -> Result<Vec<String>> {
     guarded(file, || Ok(open(file)?.1))
 }
 
+/// What the file's writer noted under this name, if anything.
+pub(super) fn note(file: &Path, name: &str) -> Result<Option<String>> {
+    guarded(file, || {
+        let notes = open(file)?.0.metadata().file_metadata().key_value_metadata().cloned();
+        let note = notes.into_iter().flatten().find(|note| note.key == name);
+        Ok(note.and_then(|note| note.value))
+    })
+}
+
 /// Turns a panic into an error: the Parquet crate still panics on some corrupt files.
 fn guarded<T>(file: &Path, read: impl FnOnce() -> Result<T>) -> Result<T> {
     // Nothing that a panic could leave half done outlives the closure.

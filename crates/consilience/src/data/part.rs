@@ -15,6 +15,26 @@ pub(super) struct FilePart {
     pub comments: u64,
 }
 
+impl FilePart {
+    /// The pieces of one file behind each other. There is at least one.
+    pub fn join(mut pieces: Vec<FilePart>) -> FilePart {
+        if pieces.len() == 1 {
+            return pieces.swap_remove(0);
+        }
+        let comments = pieces.iter().map(|piece| piece.comments).sum();
+        let mut numbers = Vec::with_capacity(pieces.iter().map(|p| p.numbers.len()).sum());
+        pieces.iter_mut().for_each(|piece| numbers.append(&mut piece.numbers));
+        let mut columns = Vec::new();
+        // From the last column on, and one after the other: what is joined is not kept twice.
+        while pieces.iter().any(|piece| !piece.columns.is_empty()) {
+            let parts = pieces.iter_mut().filter_map(|piece| piece.columns.pop()).collect();
+            columns.push(Part::concat(parts));
+        }
+        columns.reverse();
+        FilePart { columns, numbers, comments }
+    }
+}
+
 /// One file's part of a column.
 pub(super) struct Part {
     rows: usize,
@@ -145,6 +165,15 @@ fn value(bytes: &[u8]) -> Result<Value, Utf8Error> {
     })
 }
 
+/// Whether 32 bits hold a number as it is.
+fn is_single(x: f64) -> bool {
+    f64::from(x as f32) == x
+}
+
+fn widen(values: Vec<f32>) -> Vec<f64> {
+    values.into_iter().map(f64::from).collect()
+}
+
 impl Part {
     /// A column of a text file, the kind of which will show.
     pub fn open() -> Part {
@@ -192,6 +221,8 @@ impl Part {
                 return Ok(());
             }
             Values::Clash => {
+                // Not kept, but checked: the first fault of a file is the one to report.
+                std::str::from_utf8(bytes)?;
                 self.rows += 1;
                 return Ok(());
             }
@@ -204,11 +235,23 @@ impl Part {
         }
         match (&mut self.values, value) {
             (Values::Number(numbers), Value::Finite(x)) => numbers.push(x),
+            (Values::Single(numbers), Value::Finite(x)) if is_single(x) => numbers.push(x as f32),
+            (Values::Single(numbers), Value::Finite(x)) => {
+                let mut numbers = widen(std::mem::take(numbers));
+                numbers.push(x);
+                self.values = Values::Number(numbers);
+            }
+            (Values::Single(numbers), Value::Missing | Value::NonFinite) => numbers.push(f32::NAN),
             // What is not finite stands as missing: it ends in an error or is read again as text.
             (Values::Number(numbers), Value::Missing | Value::NonFinite) => numbers.push(f64::NAN),
             (Values::Logical(codes), Value::Logical(yes)) => codes.push(u32::from(yes)),
             (Values::Logical(codes), Value::Missing | Value::NonFinite) => codes.push(MISSING),
             (Values::Unknown, Value::Missing | Value::NonFinite) => {}
+            (Values::Unknown, Value::Finite(x)) if is_single(x) => {
+                let mut numbers = vec![f32::NAN; self.rows];
+                numbers.push(x as f32);
+                self.values = Values::Single(numbers);
+            }
             (Values::Unknown, Value::Finite(x)) => {
                 let mut numbers = vec![f64::NAN; self.rows];
                 numbers.push(x);
@@ -266,38 +309,55 @@ impl Part {
         }
     }
 
+    /// The parts behind each other. Those of different kinds make text that has to be read again.
+    pub fn concat(parts: Vec<Part>) -> Part {
+        let rows = parts.iter().map(|part| part.rows).sum();
+        let kind = Kind::of(parts.iter().map(Part::kind));
+        let joinable = kind != Kind::Text || parts.iter().all(Part::can_join_text);
+        let mut odd = None;
+        let mut values = match kind {
+            _ if !joinable => Values::Clash,
+            Kind::Unknown => Values::Unknown,
+            Kind::Number => Values::Number(Vec::with_capacity(rows)),
+            Kind::Single => Values::Single(Vec::with_capacity(rows)),
+            Kind::Logical => Values::Logical(Vec::with_capacity(rows)),
+            Kind::Text => Values::Text(Codes::default()),
+        };
+        for part in parts {
+            if odd.is_none() {
+                odd = part.odd;
+            }
+            match (&mut values, part.values) {
+                (Values::Clash | Values::Unknown, _) => {}
+                (Values::Number(all), Values::Number(values)) => all.extend(values),
+                (Values::Number(all), Values::Single(values)) => {
+                    all.extend(values.into_iter().map(f64::from));
+                }
+                (Values::Number(all), _) => all.resize(all.len() + part.rows, f64::NAN),
+                (Values::Single(all), Values::Single(values)) => all.extend(values),
+                (Values::Single(all), _) => all.resize(all.len() + part.rows, f32::NAN),
+                (Values::Logical(all), Values::Logical(codes)) => all.extend(codes),
+                (Values::Logical(all), _) => all.resize(all.len() + part.rows, MISSING),
+                (Values::Text(all), Values::Text(text)) => all.append(text),
+                (Values::Text(all), _) => all.codes.resize(all.codes.len() + part.rows, MISSING),
+            }
+        }
+        Part { rows, values, odd }
+    }
+
     /// The column that the parts make, in the order of the files. Each must be of the same kind or
     /// unknown.
-    pub fn join(parts: Vec<Part>) -> Column {
-        let kind = Kind::of(parts.iter().map(Part::kind));
-        let mut levels = Codes::default();
-        if kind == Kind::Text {
-            // Each level is numbered with its first row, over all parts.
-            for part in parts {
-                match part.values {
-                    Values::Text(text) => levels.append(text),
-                    Values::Unknown => {
-                        levels.codes.resize(levels.codes.len() + part.rows, MISSING);
-                    }
-                    _ => unreachable!("the parts of a column differ in kind"),
-                }
-            }
-            let (codes, levels) = levels.into_levels();
-            return Column::Text { codes, levels: Arc::new(levels) };
+    pub fn join(mut parts: Vec<Part>) -> Column {
+        let all = if parts.len() == 1 { parts.swap_remove(0) } else { Part::concat(parts) };
+        let rows = all.rows;
+        match all.values {
+            Values::Unknown => Column::Number(vec![f64::NAN; rows]),
+            Values::Number(values) => Column::Number(values),
+            Values::Single(values) => Column::Single(values),
+            Values::Logical(codes) => Column::Logical(codes),
+            Values::Text(_) => all.into_text(),
+            Values::Clash => unreachable!("the parts of a column differ in kind"),
         }
-        let settled = Settled::new(kind, levels);
-        let settle = |part: Part| part.settle(&settled).expect("the parts are of one kind");
-        let mut parts = parts.into_iter().map(settle);
-        let mut all = parts.next().unwrap_or(Column::Number(Vec::new()));
-        for part in parts {
-            match (&mut all, part) {
-                (Column::Number(all), Column::Number(values)) => append(all, values),
-                (Column::Single(all), Column::Single(values)) => append(all, values),
-                (Column::Logical(all), Column::Logical(values)) => append(all, values),
-                _ => unreachable!("the parts of a column differ in kind"),
-            }
-        }
-        all
     }
 
     /// The part as a column of the kind that the whole column is. None if it is of another kind, or
@@ -306,9 +366,7 @@ impl Part {
         let rows = self.rows;
         Some(match (settled, self.values) {
             (Settled::Number, Values::Number(values)) => Column::Number(values),
-            (Settled::Number, Values::Single(values)) => {
-                Column::Number(values.into_iter().map(f64::from).collect())
-            }
+            (Settled::Number, Values::Single(values)) => Column::Number(widen(values)),
             (Settled::Number, Values::Unknown) => Column::Number(vec![f64::NAN; rows]),
             (Settled::Single, Values::Single(values)) => Column::Single(values),
             (Settled::Single, Values::Unknown) => Column::Single(vec![f32::NAN; rows]),
@@ -325,6 +383,24 @@ impl Part {
             }
             _ => return None,
         })
+    }
+
+    /// The part as a column of text, which it must be or nothing but missing values.
+    pub fn into_text(self) -> Column {
+        let text = match self.values {
+            Values::Text(text) => text,
+            _ => Codes { codes: vec![MISSING; self.rows], ..Codes::default() },
+        };
+        let (codes, levels) = text.into_levels();
+        Column::Text { codes, levels: Arc::new(levels) }
+    }
+
+    /// The values as numbers of lines, which they are in a converted copy.
+    pub fn into_lines(self) -> Option<Vec<u32>> {
+        match self.values {
+            Values::Number(values) => Some(values.into_iter().map(|v| v as u32).collect()),
+            _ => None,
+        }
     }
 
     /// Adds the levels of text, in the order of their numbers, to others.
@@ -384,83 +460,4 @@ fn renumber(codes: &mut [u32], new: &[u32]) {
 /// Puts values behind those that are there; a first part is taken as it is, without a copy.
 fn append<T>(all: &mut Vec<T>, mut values: Vec<T>) {
     if all.is_empty() { *all = values } else { all.append(&mut values) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn part(values: &[&str]) -> Part {
-        let mut part = Part::open();
-        for (line, value) in (2..).zip(values) {
-            part.push(value.as_bytes(), line).expect("UTF-8");
-        }
-        part
-    }
-
-    fn text(codes: &[u32], levels: &[&str]) -> Column {
-        let levels = Arc::new(levels.iter().map(|l| l.to_string()).collect());
-        Column::Text { codes: codes.to_vec(), levels }
-    }
-
-    #[test]
-    fn values_decide_the_kind() {
-        assert_eq!(
-            Part::join(vec![part(&["1", "-2.5e3", ".5", "+7"])]),
-            Column::Number(vec![1.0, -2500.0, 0.5, 7.0])
-        );
-        assert_eq!(
-            Part::join(vec![part(&["", "TRUE", "false", "True", "NA"])]),
-            Column::Logical(vec![MISSING, 1, 0, 1, MISSING])
-        );
-        assert_eq!(
-            Part::join(vec![part(&["N/A", "b", "a", "null", "b", "3", "TRUE"])]),
-            text(&[MISSING, 0, 1, MISSING, 0, 2, 3], &["b", "a", "3", "TRUE"])
-        );
-        let Column::Number(values) = Part::join(vec![part(&["", "NULL"])]) else { panic!() };
-        assert!(values.len() == 2 && values.iter().all(|x| x.is_nan()));
-    }
-
-    #[test]
-    fn what_is_missing_is_spelled_exactly() {
-        for word in ["na", "Null", "n/a", "-", "None"] {
-            assert!(Part::is_text([&part(&[word])].into_iter()), "{word}");
-        }
-    }
-
-    #[test]
-    fn a_change_of_kind_asks_for_another_reading() {
-        for values in [&["1", "x"][..], &["TRUE", "1"], &["1", "TRUE"], &["nan", "x"]] {
-            let part = part(values);
-            assert!(Part::is_text([&part].into_iter()) && !part.can_join_text(), "{values:?}");
-        }
-        let words = part(&["x", "1", "TRUE", "nan"]);
-        assert!(words.can_join_text() && words.odd().is_none());
-    }
-
-    #[test]
-    fn a_value_that_is_not_finite_decides_no_kind() {
-        for word in ["NaN", "nan", "Inf", "-inf", "+Infinity", "1e999"] {
-            for values in [&[word][..], &["", word], &["1", word], &[word, "1"], &["TRUE", word]] {
-                let part = part(values);
-                assert!(!Part::is_text([&part].into_iter()), "{values:?}");
-                assert!(part.odd().is_some_and(|odd| odd.value == word), "{values:?}");
-                assert!(!part.can_join_text(), "{values:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn parts_join_in_order_and_share_levels() {
-        let parts = vec![part(&["a", "b"]), part(&["", "NA"]), part(&["c", "b"])];
-        assert!(Part::is_text(parts.iter()) && parts.iter().all(Part::can_join_text));
-        assert_eq!(Part::join(parts), text(&[0, 1, MISSING, MISSING, 2, 1], &["a", "b", "c"]));
-        let Column::Number(values) = Part::join(vec![part(&[""]), part(&["5"])]) else { panic!() };
-        assert!(values[0].is_nan() && values[1] == 5.0);
-        assert_eq!(
-            Part::join(vec![part(&["TRUE"]), part(&[""])]),
-            Column::Logical(vec![1, MISSING])
-        );
-        assert!(Part::is_text([part(&["1"]), part(&["true"])].iter()));
-    }
 }

@@ -6,7 +6,8 @@
 //! So the text of numeric columns is never held in memory, and no file is read more than twice.
 
 use super::part::{FilePart, Part};
-use super::{Origin, Table, csv, parquet};
+use super::source::Source;
+use super::{Origin, Table, copies, csv, parquet};
 use crate::{Error, Place, Result};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -83,6 +84,78 @@ pub struct ReadTable {
     pub comments: u64,
 }
 
+/// What is going on while files are read.
+#[derive(Debug, Clone, Copy)]
+pub enum Event<'a> {
+    /// This file is read.
+    Reading(&'a Path),
+    /// A converted copy of it is used.
+    Copy(&'a Path),
+    /// There is no good one, so one is made.
+    Converting(&'a Path),
+    /// None can be made, for this reason; the file itself is read.
+    NoCopy(&'a Path, &'a str),
+}
+
+/// How files are read.
+#[derive(Clone, Copy)]
+pub struct Reader<'a> {
+    /// How text files are written.
+    pub format: &'a TextFormat,
+    /// A folder for converted copies of large text files: Parquet files that are read in their place
+    /// as long as a source has the same bytes, with the same outcome. It is made if it is not there.
+    /// None: text files are parsed every time.
+    pub cache: Option<&'a Path>,
+    /// How many bytes make a text file large.
+    pub large: u64,
+    /// Is told what is going on.
+    pub watch: &'a (dyn Fn(&Event) + Sync),
+}
+
+impl<'a> Reader<'a> {
+    /// Reads without converted copies.
+    pub fn new(format: &'a TextFormat) -> Reader<'a> {
+        Reader { format, cache: None, large: copies::LARGE, watch: &|_| {} }
+    }
+
+    /// Reads several files as one table: [`read_table`] has the rules.
+    pub fn table(&self, files: &[PathBuf], wanted: &Wanted) -> Result<ReadTable> {
+        let Some(first) = files.first() else {
+            return Err(Error::input("there are no files to read; name at least one"));
+        };
+        let names = wanted_names(first, &column_names(first, self.format)?, wanted)?;
+        let strict = matches!(wanted, Wanted::All);
+        let mut parts = in_order(files.par_iter().map(|file| {
+            let columns = names.iter().map(|name| (name.as_str(), false)).collect::<Vec<_>>();
+            decode(file, self, &columns, strict)
+        }))?;
+
+        let is_text: Vec<bool> =
+            (0..names.len()).map(|i| Part::is_text(parts.iter().map(|p| &p.columns[i]))).collect();
+        for (file, part) in files.iter().zip(&parts) {
+            refuse_non_finite(file, &names, part, &is_text)?;
+        }
+        let again = files.par_iter().zip(&mut parts);
+        in_order(again.map(|(file, part)| reread_as_text(file, self, &names, part, &is_text)))?;
+
+        let comments = parts.iter().map(|p| p.comments).sum();
+        let origin = origin(files, &parts)?;
+        let mut columns = Vec::with_capacity(names.len());
+        // From the last column on, so that each file's part can be taken off without a copy.
+        for name in names.into_iter().rev() {
+            let parts = parts.iter_mut().filter_map(|p| p.columns.pop()).collect();
+            columns.push((name, Part::join(parts)));
+        }
+        columns.reverse();
+        Ok(ReadTable { table: Table::new(columns, origin), comments })
+    }
+
+    /// Several files as one table that is read block by block.
+    pub fn source(&self, files: &[PathBuf], wanted: &Wanted) -> Result<Source> {
+        Source::new(files, self, wanted)
+    }
+}
+
 /// The names of a file's columns.
 pub fn column_names(file: &Path, format: &TextFormat) -> Result<Vec<String>> {
     format.check()?;
@@ -104,34 +177,7 @@ pub fn column_names(file: &Path, format: &TextFormat) -> Result<Vec<String>> {
 /// Values that are not finite (`NaN`, `inf`, `1e999`, …) are errors in columns of numbers or
 /// logicals and do not make a column text; next to words they are words themselves.
 pub fn read_table(files: &[PathBuf], format: &TextFormat, wanted: &Wanted) -> Result<ReadTable> {
-    let Some(first) = files.first() else {
-        return Err(Error::input("there are no files to read; name at least one"));
-    };
-    let names = wanted_names(first, &column_names(first, format)?, wanted)?;
-    let strict = matches!(wanted, Wanted::All);
-    let mut parts = in_order(files.par_iter().map(|file| {
-        let columns = names.iter().map(|name| (name.as_str(), false)).collect::<Vec<_>>();
-        decode(file, format, &columns, strict)
-    }))?;
-
-    let is_text: Vec<bool> =
-        (0..names.len()).map(|i| Part::is_text(parts.iter().map(|p| &p.columns[i]))).collect();
-    for (file, part) in files.iter().zip(&parts) {
-        refuse_non_finite(file, &names, part, &is_text)?;
-    }
-    let again = files.par_iter().zip(&mut parts);
-    in_order(again.map(|(file, part)| reread_as_text(file, format, &names, part, &is_text)))?;
-
-    let comments = parts.iter().map(|p| p.comments).sum();
-    let origin = origin(files, &parts)?;
-    let mut columns = Vec::with_capacity(names.len());
-    // From the last column on, so that each file's part can be taken off without a copy.
-    for name in names.into_iter().rev() {
-        columns
-            .push((name, Part::join(parts.iter_mut().filter_map(|p| p.columns.pop()).collect())));
-    }
-    columns.reverse();
-    Ok(ReadTable { table: Table::new(columns, origin), comments })
+    Reader::new(format).table(files, wanted)
 }
 
 /// The columns to read, in the file's order.
@@ -192,14 +238,18 @@ pub(super) fn select(
 /// the file may have no other columns.
 pub(super) fn decode(
     file: &Path,
-    format: &TextFormat,
+    reader: &Reader,
     columns: &[(&str, bool)],
     strict: bool,
 ) -> Result<FilePart> {
-    let (columns, as_text): (Vec<&str>, Vec<bool>) = columns.iter().copied().unzip();
-    let select = |names: &[String]| select(file, &columns, strict, names);
+    (reader.watch)(&Event::Reading(file));
+    let (names, as_text): (Vec<&str>, Vec<bool>) = columns.iter().copied().unzip();
+    let select = |all: &[String]| select(file, &names, strict, all);
     match format_of(file)? {
-        Format::Text(text) => csv::decode(file, text, format, &select, &as_text),
+        Format::Text(text) => match copies::copy(file, text, reader, columns, strict)? {
+            Some(copy) => copy.decode(&names),
+            None => csv::decode(file, text, reader.format, &select, &as_text),
+        },
         Format::Parquet => parquet::decode(file, &select, &as_text),
     }
 }
@@ -232,7 +282,7 @@ pub(super) fn refuse_non_finite(
 /// Reads again, as text, what is text after all but was not read so.
 pub(super) fn reread_as_text(
     file: &Path,
-    format: &TextFormat,
+    reader: &Reader,
     names: &[String],
     part: &mut FilePart,
     is_text: &[bool],
@@ -243,7 +293,7 @@ pub(super) fn reread_as_text(
         return Ok(());
     }
     let columns: Vec<_> = again.iter().map(|&i| (names[i].as_str(), true)).collect();
-    let text = decode(file, format, &columns, false)?;
+    let text = decode(file, reader, &columns, false)?;
     if text.numbers != part.numbers {
         return Err(changed(file));
     }

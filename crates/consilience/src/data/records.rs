@@ -65,6 +65,17 @@ impl<R: BufRead> Records<R> {
         Records { input, delimiter, comment, text, fields, lines: 0, comments: 0 }
     }
 
+    /// The records of a text before which so many lines stand in the file.
+    pub fn after(lines: u64, input: R, delimiter: u8, comment: Option<char>) -> Records<R> {
+        Records { lines, ..Records::new(input, Some(delimiter), comment) }
+    }
+
+    /// What has not been read yet, and how many lines have been. The delimiter is known once there was
+    /// a record.
+    pub fn into_rest(self) -> (R, u64, Option<u8>) {
+        (self.input, self.lines, self.delimiter)
+    }
+
     /// Goes on to the next record and returns the line on which it begins; none at the end.
     pub fn next(&mut self) -> Result<Option<u64>, Fault> {
         loop {
@@ -137,7 +148,7 @@ impl<R: BufRead> Records<R> {
                     _ => return Err(Fault::Behind(self.lines)),
                 }
             } else {
-                let length = self.text[at..].iter().position(|&b| b == delimiter);
+                let length = memchr::memchr(delimiter, &self.text[at..]);
                 self.fields.push(at..length.map_or(self.text.len(), |l| at + l));
                 match length {
                     Some(length) => at += length + 1,

@@ -3,6 +3,7 @@
 //! A scratch file has no name, so that nothing of it is left whatever happens to the program. It holds
 //! extents: some rows of one shard, a column after the other.
 
+use super::shard_data::ShardData;
 use super::table::{Column, Origin, Table};
 use crate::{Error, Result};
 use std::fs::File;
@@ -38,6 +39,44 @@ struct Waiting {
 struct Extent {
     at: u64,
     rows: Range<usize>,
+}
+
+/// Rows while they come: in memory as long as there is room, then on disk.
+pub(crate) struct Gathering<'a> {
+    /// Bytes that may be in memory.
+    room: usize,
+    folder: &'a Path,
+    table: Table,
+    scratch: Option<Scratch>,
+}
+
+impl<'a> Gathering<'a> {
+    /// No rows yet, room for so many bytes, and a folder for the others.
+    pub fn new(room: usize, folder: &'a Path) -> Gathering<'a> {
+        Gathering { room, folder, table: Table::default(), scratch: None }
+    }
+
+    /// Takes in more rows, as [`Scratch::push`] does.
+    pub fn take(&mut self, rows: Table) -> Result<()> {
+        if let Some(scratch) = &mut self.scratch {
+            return scratch.push_all(rows);
+        }
+        self.table.append(rows);
+        if self.table.bytes() > self.room {
+            let mut scratch = Scratch::new(self.folder, 1)?;
+            scratch.push_all(std::mem::take(&mut self.table))?;
+            self.scratch = Some(scratch);
+        }
+        Ok(())
+    }
+
+    /// All rows.
+    pub fn finish(self) -> Result<ShardData> {
+        Ok(match self.scratch {
+            None => ShardData::from(self.table),
+            Some(scratch) => ShardData::Scratch(scratch.finish()?.remove(0)),
+        })
+    }
 }
 
 /// The rows of one shard in a scratch file.

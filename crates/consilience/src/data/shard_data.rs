@@ -31,6 +31,14 @@ impl ShardData {
         }
     }
 
+    /// The bytes that they take in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            ShardData::Memory(table) => table.bytes(),
+            ShardData::Scratch(_) => 0,
+        }
+    }
+
     /// These rows.
     pub fn batch(&self, rows: Range<usize>) -> Result<Cow<'_, Table>> {
         match self {

@@ -1,6 +1,7 @@
 //! A shard's rows as a Parquet file that remembers where each row came from.
 
-use super::read::{TextFormat, Wanted, read_table};
+use super::read::{Reader, TextFormat, Wanted};
+use super::shard_data::ShardData;
 use super::table::{Column, Origin, Table};
 use crate::{Error, Place, Result};
 use arrow_array::{
@@ -19,16 +20,42 @@ use std::sync::Arc;
 /// or row in it.
 const ORIGIN: [&str; 2] = ["origin_file", "origin_row"];
 
-/// Writes a table without missing values. The file is there whole or not at all.
-pub(crate) fn write_shard(path: &Path, table: &Table) -> Result<()> {
-    crate::draft::write_with(path, |file| write(file, table))
+/// Rows that are written in one go.
+const BATCH: usize = 1 << 16;
+
+/// Writes rows without missing values. The file is there whole or not at all.
+pub(crate) fn write_shard(path: &Path, data: &ShardData) -> Result<()> {
+    crate::draft::write_with(path, |file| write(file, data))
 }
 
-fn write(file: &mut File, table: &Table) -> io::Result<()> {
+fn write(file: &mut File, data: &ShardData) -> io::Result<()> {
+    let mut writer: Option<ArrowWriter<&mut File>> = None;
+    let mut file = Some(file);
+    for rows in data.batches(BATCH) {
+        let batch = batch(&*data.batch(rows).map_err(io::Error::other)?)?;
+        let writer = match &mut writer {
+            Some(writer) => writer,
+            None => {
+                let properties = WriterProperties::builder()
+                    .set_compression(Compression::ZSTD(ZstdLevel::default()))
+                    .build();
+                let file = file.take().expect("there is one writer");
+                let new = ArrowWriter::try_new(file, batch.schema(), Some(properties))?;
+                writer.insert(new)
+            }
+        };
+        writer.write(&batch)?;
+    }
+    if let Some(writer) = writer {
+        writer.close()?;
+    }
+    Ok(())
+}
+
+fn batch(table: &Table) -> io::Result<RecordBatch> {
     let mut fields = Vec::new();
     let mut arrays: Vec<ArrayRef> = Vec::new();
-    for name in table.names() {
-        let column = table.column(name).map_err(io::Error::other)?;
+    for (name, column) in table.names().iter().zip(table.columns()) {
         let (kind, array): (DataType, ArrayRef) = match column {
             Column::Number(values) => {
                 (DataType::Float64, Arc::new(Float64Array::from(values.clone())))
@@ -55,15 +82,7 @@ fn write(file: &mut File, table: &Table) -> io::Result<()> {
         let numbers: Vec<u32> = numbers;
         arrays.push(Arc::new(UInt32Array::from(numbers)));
     }
-    let schema = Arc::new(Schema::new(fields));
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::default()))
-        .build();
-    let mut writer = ArrowWriter::try_new(file, schema.clone(), Some(properties))?;
-    let batch = RecordBatch::try_new(schema, arrays).map_err(io::Error::other)?;
-    writer.write(&batch)?;
-    writer.close()?;
-    Ok(())
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).map_err(io::Error::other)
 }
 
 /// The origin's names, made longer until the data have no such columns.
@@ -77,31 +96,40 @@ fn origin_names(names: &[String]) -> [String; 2] {
     })
 }
 
-/// Reads what [`write_shard`] wrote, rows that came from these files: the files, and whether their
-/// rows are counted in lines.
-pub(crate) fn read_shard(path: &Path, files: &Arc<Vec<(PathBuf, bool)>>) -> Result<Table> {
+/// Reads what [`write_shard`] wrote, a block of rows after the other: rows that came from these files, and
+/// whether their rows are counted in lines.
+pub(crate) fn read_shard(
+    path: &Path,
+    files: &Arc<Vec<(PathBuf, bool)>>,
+    take: &mut dyn FnMut(Table) -> Result<()>,
+) -> Result<()> {
+    let format = TextFormat::default();
+    let source = Reader::new(&format).source(&[path.to_path_buf()], &Wanted::All)?;
+    source.blocks(BATCH).try_for_each(|block| take(with_origin(block?, path, files)?))
+}
+
+/// A block with its last two columns as what they stand for.
+fn with_origin(table: Table, path: &Path, files: &Arc<Vec<(PathBuf, bool)>>) -> Result<Table> {
     let broken = |what: &str| {
         Error::input_at(
             Place::file(path),
             format!("this is no shard of a run: {what}; make the run again with `split`"),
         )
     };
-    let format = TextFormat::default();
-    let table = read_table(&[path.to_path_buf()], &format, &Wanted::All)?.table;
     let Some(own) = table.names().len().checked_sub(2) else {
         return Err(broken("it has no columns"));
     };
-    let number = |name: &String| match table.column(name)? {
+    let number = |column: &Column| match column {
         Column::Number(values) => Ok(values.iter().map(|&v| v as u32).collect::<Vec<u32>>()),
         _ => Err(broken("its last two columns do not say where rows came from")),
     };
-    let (file, row) = (number(&table.names()[own])?, number(&table.names()[own + 1])?);
+    let (file, row) = (number(&table.columns()[own])?, number(&table.columns()[own + 1])?);
     if file.iter().any(|&k| k as usize >= files.len()) {
         return Err(broken("its rows come from a file that the run does not know"));
     }
     let origin = Origin { files: files.clone(), rows: file.into_iter().zip(row).collect() };
-    let columns = table.names()[..own].iter().map(|n| Ok((n.clone(), table.column(n)?.clone())));
-    Ok(Table::new(columns.collect::<Result<_>>()?, origin))
+    let columns = table.into_columns().into_iter().take(own).collect();
+    Ok(Table::new(columns, origin))
 }
 
 #[cfg(test)]
@@ -125,13 +153,18 @@ mod tests {
         let table = Table::new(columns, origin);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("0.parquet");
-        write_shard(&path, &table).unwrap();
-        let read = read_shard(&path, &files).unwrap();
+        write_shard(&path, &table.clone().into()).unwrap();
+        let mut read = Table::default();
+        read_shard(&path, &files, &mut |block| {
+            read.append(block);
+            Ok(())
+        })
+        .unwrap();
         assert_eq!(read, table);
         let Column::Number(bits) = read.column("origin_file").unwrap() else { panic!() };
         assert!(bits[0].is_sign_negative());
         let none = Arc::new(Vec::new());
-        let error = read_shard(&path, &none).unwrap_err().to_string();
+        let error = read_shard(&path, &none, &mut |_| Ok(())).unwrap_err().to_string();
         assert!(error.contains("0.parquet") && error.contains("does not know"), "{error}");
     }
 }

@@ -2,15 +2,17 @@
 //!
 //! What a column is, and which levels it has, holds for all of its rows; so it is settled before the
 //! first block is handed out. Types settle it for Parquet files, of which only columns of text (and
-//! those on which files disagree) are read once for that. Text files are read whole.
+//! those without a value in the first rows) are read once for that. Large text files are read from their
+//! converted copies, if there is a place for these; others are read whole.
 
+use super::copies::{self, Copy};
 use super::decoded::Decoded;
 use super::files::{Format, format_of};
 use super::parquet::{self, Outline, Stream};
 use super::part::{Codes, FilePart, Kind, Settled};
 use super::read::{
-    TextFormat, Wanted, changed, column_names, counted, decode, refuse_non_finite, reread_as_text,
-    select, wanted_names,
+    Event, Reader, TextFormat, Wanted, changed, column_names, counted, decode, refuse_non_finite,
+    reread_as_text, select, wanted_names,
 };
 use super::{Column, Origin, Table};
 use crate::{Error, Result};
@@ -54,7 +56,12 @@ pub struct Source {
 /// One file.
 enum Input<M> {
     /// Its rows stay where they are.
-    Columnar { path: PathBuf, outline: Outline },
+    Columnar {
+        path: PathBuf,
+        /// The file is text; this is its copy, and the last column holds the lines.
+        copy: Option<Copy>,
+        outline: Outline,
+    },
     /// All of its rows.
     Memory(M),
 }
@@ -69,6 +76,30 @@ impl Input<Table> {
 }
 
 impl Input<FilePart> {
+    /// These columns of a file; those marked true as text whatever they hold. If `strict` it may have
+    /// no others.
+    fn open(
+        file: &Path,
+        reader: &Reader,
+        columns: &[(&str, bool)],
+        strict: bool,
+    ) -> Result<Input<FilePart>> {
+        (reader.watch)(&Event::Reading(file));
+        let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+        let Format::Text(text) = format_of(file)? else {
+            let outline = parquet::outline(file, &|all| select(file, &names, strict, all))?;
+            return Ok(Input::Columnar { path: file.to_path_buf(), copy: None, outline });
+        };
+        let Some(copy) = copies::copy(file, text, reader, columns, strict)? else {
+            let reader = Reader { cache: None, ..*reader };
+            return decode(file, &reader, columns, strict).map(Input::Memory);
+        };
+        let mut outline = parquet::outline(&copy.path, &|all| copy.select(&names, all))?;
+        // The lines are no column of the table.
+        outline.kinds.pop();
+        Ok(Input::Columnar { path: copy.path.clone(), copy: Some(copy), outline })
+    }
+
     fn kind(&self, column: usize) -> Kind {
         match self {
             Input::Columnar { outline, .. } => outline.kinds[column],
@@ -82,36 +113,46 @@ impl Source {
     /// [`read_table`](super::read::read_table) refuses is refused here, or by the block in which it
     /// comes.
     pub fn open(files: &[PathBuf], format: &TextFormat, wanted: &Wanted) -> Result<Source> {
+        Source::new(files, &Reader::new(format), wanted)
+    }
+
+    pub(super) fn new(files: &[PathBuf], reader: &Reader, wanted: &Wanted) -> Result<Source> {
         let Some(first) = files.first() else {
             return Err(Error::input("there are no files to read; name at least one"));
         };
-        let names = wanted_names(first, &column_names(first, format)?, wanted)?;
+        let names = wanted_names(first, &column_names(first, reader.format)?, wanted)?;
         let strict = matches!(wanted, Wanted::All);
         let columns: Vec<&str> = names.iter().map(String::as_str).collect();
-        let mut inputs = Vec::with_capacity(files.len());
-        for file in files {
-            inputs.push(match format_of(file)? {
-                Format::Parquet => {
-                    let select = |names: &[String]| select(file, &columns, strict, names);
-                    let outline = parquet::outline(file, &select)?;
-                    Input::Columnar { path: file.clone(), outline }
-                }
-                Format::Text(_) => {
-                    let columns: Vec<_> = columns.iter().map(|&name| (name, false)).collect();
-                    Input::Memory(decode(file, format, &columns, strict)?)
-                }
-            });
-        }
+        let open = |file: &Path, as_text: &[bool]| {
+            let columns: Vec<_> = columns.iter().copied().zip(as_text.iter().copied()).collect();
+            Input::open(file, reader, &columns, strict)
+        };
+        let unmarked = vec![false; names.len()];
+        let mut inputs =
+            files.iter().map(|file| open(file, &unmarked)).collect::<Result<Vec<_>>>()?;
         find_empty_columns(&mut inputs)?;
         let kind = |i: usize| Kind::of(inputs.iter().map(|input| input.kind(i)));
         let kinds: Vec<Kind> = (0..names.len()).map(kind).collect();
         let is_text: Vec<bool> = kinds.iter().map(|&kind| kind == Kind::Text).collect();
         let mut comments = 0;
         for (file, input) in files.iter().zip(&mut inputs) {
-            if let Input::Memory(part) = input {
-                refuse_non_finite(file, &names, part, &is_text)?;
-                reread_as_text(file, format, &names, part, &is_text)?;
-                comments += part.comments;
+            match input {
+                Input::Columnar { copy: None, .. } => {}
+                Input::Columnar { copy: Some(copy), outline, .. } => {
+                    comments += copy.comments;
+                    // The way it is written in the text, which the copy does not know.
+                    let is_other = |(kind, text): (&Kind, &bool)| {
+                        *text && !matches!(kind, Kind::Text | Kind::Unknown)
+                    };
+                    if outline.kinds.iter().zip(&is_text).any(is_other) {
+                        *input = open(file, &is_text)?;
+                    }
+                }
+                Input::Memory(part) => {
+                    refuse_non_finite(file, &names, part, &is_text)?;
+                    reread_as_text(file, reader, &names, part, &is_text)?;
+                    comments += part.comments;
+                }
             }
         }
         let levels = levels(&inputs, &is_text)?;
@@ -125,7 +166,7 @@ impl Source {
         };
         for input in inputs {
             source.inputs.push(match input {
-                Input::Columnar { path, outline } => Input::Columnar { path, outline },
+                Input::Columnar { path, copy, outline } => Input::Columnar { path, copy, outline },
                 Input::Memory(part) => Input::Memory(source.settle(part)),
             });
         }
@@ -200,7 +241,9 @@ impl<'a> Blocks<'a> {
         let source: &'a Source = self.source;
         while let Some(input) = source.inputs.get(self.file) {
             let table = match input {
-                Input::Columnar { path, outline } => self.columnar(path, outline)?,
+                Input::Columnar { path, copy, outline } => {
+                    self.columnar(path, copy.is_some(), outline)?
+                }
                 Input::Memory(table) => {
                     let from = self.before as usize;
                     let to = table.rows().min(from + self.rows);
@@ -218,7 +261,12 @@ impl<'a> Blocks<'a> {
     }
 
     /// The next rows of a file that is read as we go.
-    fn columnar(&mut self, path: &'a Path, outline: &Outline) -> Result<Option<Table>> {
+    fn columnar(
+        &mut self,
+        path: &'a Path,
+        has_lines: bool,
+        outline: &Outline,
+    ) -> Result<Option<Table>> {
         let stream = match &mut self.stream {
             Some(stream) => stream,
             None => self.stream.insert(Stream::new(path, &outline.indices)?),
@@ -226,7 +274,8 @@ impl<'a> Blocks<'a> {
         if stream.rows() != u64::from(outline.rows) {
             return Err(changed(path));
         }
-        let Some(columns) = stream.next(self.rows)? else { return Ok(None) };
+        let Some(mut columns) = stream.next(self.rows)? else { return Ok(None) };
+        let lines = columns.pop_if(|_| has_lines).map(|lines| lines.finish(false).into_lines());
         let rows = columns.first().map_or(0, |column| column.rows() as u32);
         let columns: Vec<Option<Column>> = columns
             .into_par_iter()
@@ -235,7 +284,10 @@ impl<'a> Blocks<'a> {
             .collect();
         let columns: Option<Vec<Column>> = columns.into_iter().collect();
         let columns = columns.ok_or_else(|| changed(path))?;
-        let numbers = (self.before + 1..=self.before + rows).collect();
+        let numbers = match lines {
+            Some(lines) => lines.ok_or_else(|| changed(path))?,
+            None => (self.before + 1..=self.before + rows).collect(),
+        };
         Ok(Some(self.source.table(self.file, columns, numbers)))
     }
 }
@@ -244,7 +296,7 @@ impl<'a> Blocks<'a> {
 /// every column.
 fn find_empty_columns(inputs: &mut [Input<FilePart>]) -> Result<()> {
     for input in inputs {
-        let Input::Columnar { path, outline } = input else { continue };
+        let Input::Columnar { path, outline, .. } = input else { continue };
         // Most have one among their first rows; for the others all rows may have to be read.
         let mut empty: Vec<usize> = (0..outline.kinds.len()).collect();
         for at_most in [FIRST_LOOK, usize::MAX] {
@@ -279,7 +331,7 @@ fn levels(inputs: &[Input<FilePart>], is_text: &[bool]) -> Result<Vec<Codes>> {
             Input::Memory(part) => {
                 texts.iter().for_each(|&i| part.columns[i].levels_to(&mut levels[i]));
             }
-            Input::Columnar { path, outline } if !texts.is_empty() => {
+            Input::Columnar { path, outline, .. } if !texts.is_empty() => {
                 let indices: Vec<usize> = texts.iter().map(|&i| outline.indices[i]).collect();
                 let mut stream = Stream::new(path, &indices)?;
                 while let Some(columns) = stream.next(SURVEY)? {

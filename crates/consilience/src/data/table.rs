@@ -221,6 +221,11 @@ impl Table {
         &self.columns
     }
 
+    /// The columns with their names.
+    pub(crate) fn into_columns(self) -> Vec<(String, Column)> {
+        self.names.into_iter().zip(self.columns).collect()
+    }
+
     /// The bytes that a row takes, where it came from included.
     pub(crate) fn row_bytes(&self) -> usize {
         let width = |column: &Column| if matches!(column, Column::Number(_)) { 8 } else { 4 };

@@ -2,6 +2,7 @@
 
 use super::Engine;
 use crate::Result;
+use crate::data::read::Event;
 use crate::question::{Answer, Question};
 use serde::Serialize;
 use std::cell::Cell;
@@ -34,6 +35,8 @@ pub trait Observer: Sync {
     fn round(&self, round: &Round);
     /// One answer of it came.
     fn answered(&self);
+    /// Something about the reading of data.
+    fn reading(&self, _: &Event) {}
 }
 
 /// An observer that does not care.

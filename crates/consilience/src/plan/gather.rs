@@ -3,10 +3,10 @@
 use super::outline::{Outline, at_formula};
 use super::room::{Room, bytes_in_words};
 use crate::compare::PartitionReport;
-use crate::data::read::{Wanted, column_names, find_files, read_table};
-use crate::data::source::Source;
+use crate::data::read::{Reader, Wanted, column_names, find_files};
 use crate::data::split::{Partition, Strata, split};
-use crate::data::{Request, Scratch, ShardData, Table, Terms, agree_or_blame, describe};
+use crate::data::{Gathering, Request, Scratch, ShardData, Table, Terms, agree_or_blame, describe};
+use crate::engine::Observer;
 use crate::study::{Missing, SplitBy, Study};
 use crate::{Error, Level, Place, Result, Warning};
 use std::collections::BTreeSet;
@@ -35,14 +35,15 @@ pub struct Gathered {
 
 impl Gathered {
     /// Reads, checks and splits a study's data.
-    pub fn new(study: Study, room: &Room) -> Result<Gathered> {
+    pub fn new(study: Study, room: &Room, observer: &dyn Observer) -> Result<Gathered> {
         let (mut files, mut names) = (Vec::new(), Vec::new());
         let outline = Outline::new(study, |study| {
             files = find_files(&study.data.folder, &study.data.path)?;
             names = column_names(&files[0], &study.data.text_format())?;
             Ok(names.clone())
         })?;
-        let Complete { data, dropped, mut warnings } = read_complete(&outline, &files, room)?;
+        let Complete { data, dropped, mut warnings } =
+            read_complete(&outline, &files, room, observer)?;
         let study = &outline.study;
         warnings.splice(0..0, study.notes.iter().cloned());
         let partition = partition(study, &data, &outline.terms, room)?;
@@ -87,16 +88,26 @@ pub(crate) struct Complete {
 }
 
 /// Reads the columns that a study needs, and deals with missing values as it says.
-pub(crate) fn read_complete(outline: &Outline, files: &[PathBuf], room: &Room) -> Result<Complete> {
+pub(crate) fn read_complete(
+    outline: &Outline,
+    files: &[PathBuf],
+    room: &Room,
+    observer: &dyn Observer,
+) -> Result<Complete> {
     let study = &outline.study;
-    let mut rows = Gathering::new(study, room);
+    let mut rows = CompleteRows::new(study, room);
     let (format, wanted) = (study.data.text_format(), outline.columns());
+    let reader = Reader {
+        cache: room.cache.as_deref(),
+        watch: &|event| observer.reading(event),
+        ..Reader::new(&format)
+    };
     let comments = if room.is_bounded() {
-        let source = Source::open(files, &format, &Wanted::Named(&wanted))?;
+        let source = reader.source(files, &Wanted::Named(&wanted))?;
         source.blocks(BATCH).try_for_each(|block| rows.take(block?))?;
         source.comments()
     } else {
-        let read = read_table(files, &format, &Wanted::Named(&wanted))?;
+        let read = reader.table(files, &Wanted::Named(&wanted))?;
         rows.take(read.table)?;
         read.comments
     };
@@ -120,45 +131,33 @@ pub(crate) fn read_complete(outline: &Outline, files: &[PathBuf], room: &Room) -
     Ok(Complete { data, dropped, warnings })
 }
 
-/// Complete rows while they come: in memory as long as there is room, then on disk.
-struct Gathering<'a> {
+/// Complete rows while they come.
+struct CompleteRows<'a> {
     study: &'a Study,
-    room: &'a Room,
-    table: Table,
-    scratch: Option<Scratch>,
+    rows: Gathering<'a>,
     dropped: usize,
     /// How many values each column misses.
     missing: Vec<(String, usize)>,
 }
 
-impl<'a> Gathering<'a> {
-    fn new(study: &'a Study, room: &'a Room) -> Gathering<'a> {
-        let table = Table::default();
-        Gathering { study, room, table, scratch: None, dropped: 0, missing: Vec::new() }
+impl<'a> CompleteRows<'a> {
+    fn new(study: &'a Study, room: &'a Room) -> CompleteRows<'a> {
+        let rows = Gathering::new(room.rows, &room.folder);
+        CompleteRows { study, rows, dropped: 0, missing: Vec::new() }
     }
 
     fn take(&mut self, block: Table) -> Result<()> {
         if self.study.data.missing == Missing::Error {
             block.refuse_missing()?;
         }
-        let block = match block.complete_rows() {
-            None => block,
+        match block.complete_rows() {
+            None => self.rows.take(block),
             Some(rows) => {
                 self.dropped += block.rows() - rows.len();
                 self.count_missing(&block);
-                block.select(&rows)
+                self.rows.take(block.select(&rows))
             }
-        };
-        if let Some(scratch) = &mut self.scratch {
-            return scratch.push_all(block);
         }
-        self.table.append(block);
-        if self.table.bytes() > self.room.rows {
-            let mut scratch = Scratch::new(&self.room.folder, 1)?;
-            scratch.push_all(std::mem::take(&mut self.table))?;
-            self.scratch = Some(scratch);
-        }
-        Ok(())
     }
 
     fn count_missing(&mut self, block: &Table) {
@@ -171,17 +170,14 @@ impl<'a> Gathering<'a> {
     }
 
     fn finish(self, files: &[PathBuf]) -> Result<(ShardData, usize)> {
-        let data = match self.scratch {
-            None => ShardData::from(self.table),
-            Some(scratch) => ShardData::Scratch(scratch.finish()?.remove(0)),
-        };
+        let data = self.rows.finish()?;
         if data.rows() == 0 && self.dropped > 0 {
             let message = format!(
                 "no row is complete: all {} rows miss a value in a column that the study uses ({}); leave such a column out of the formulas, or fill the values in",
                 self.dropped,
                 missing_counts(self.missing)
             );
-            let place = files.first().map(|file| Place::file(file)).unwrap_or_default();
+            let place = files.first().map(Place::file).unwrap_or_default();
             return Err(Error::input_at(place, message));
         }
         Ok((data, self.dropped))

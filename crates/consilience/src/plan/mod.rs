@@ -59,7 +59,7 @@ impl Plan {
         room: &Room,
         observer: &dyn Observer,
     ) -> Result<Plan> {
-        let mut gathered = Gathered::new(study, room)?;
+        let mut gathered = Gathered::new(study, room, observer)?;
         let shards = std::mem::take(&mut gathered.shards);
         let threads = room.threads(threads);
         let budget = Arc::new(room.budget(threads));

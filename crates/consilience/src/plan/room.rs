@@ -17,6 +17,8 @@ pub struct Room {
     threads: usize,
     /// Where rows go that have no room in memory.
     pub(crate) folder: PathBuf,
+    /// Where converted copies of large text files are kept, if they are.
+    pub(crate) cache: Option<PathBuf>,
 }
 
 /// The least memory that a run can be held to: the program itself and the work of two threads.
@@ -31,7 +33,7 @@ impl Default for Room {
     fn default() -> Room {
         let kept = crate::shard::KEPT_LIKELIHOODS;
         let (rows, lent, threads) = (usize::MAX, usize::MAX, usize::MAX);
-        Room { rows, kept, lent, threads, folder: PathBuf::new() }
+        Room { rows, kept, lent, threads, folder: PathBuf::new(), cache: None }
     }
 }
 
@@ -52,7 +54,15 @@ impl Room {
             lent: memory / 8,
             threads: (memory / 4 / PER_THREAD).max(1),
             folder: folder.to_path_buf(),
+            cache: None,
         })
+    }
+
+    /// Keeps converted copies of large text files in this folder, from which they are read the next
+    /// time, and row after row where memory is bounded: see [`Reader`](crate::data::read::Reader).
+    pub fn with_cache(mut self, folder: PathBuf) -> Room {
+        self.cache = Some(folder);
+        self
     }
 
     /// Whether rows may have to go to disk.
@@ -65,9 +75,19 @@ impl Room {
         wanted.clamp(1, self.threads.max(1))
     }
 
+    /// The room of one of so many who share it.
+    pub(crate) fn part(&self, of: usize) -> Room {
+        if !self.is_bounded() {
+            return self.clone();
+        }
+        let (rows, kept, lent) = (self.rows / of, self.kept / of, self.lent / of);
+        Room { rows, kept, lent, ..self.clone() }
+    }
+
     /// What likelihoods may take when so many threads work.
     pub(crate) fn budget(&self, threads: usize) -> Budget {
-        Budget::new(self.kept, self.lent / threads.max(1))
+        let lent = if self.is_bounded() { self.lent / threads.max(1) } else { self.lent };
+        Budget::new(self.kept, lent)
     }
 }
 
@@ -119,7 +139,7 @@ mod tests {
     /// Room for next to nothing, on disk in this folder.
     fn none(folder: &Path) -> Room {
         let (rows, kept, lent, threads) = (1_000, 0, 0, 2);
-        Room { rows, kept, lent, threads, folder: folder.to_path_buf() }
+        Room { rows, kept, lent, threads, folder: folder.to_path_buf(), cache: None }
     }
 
     #[test]

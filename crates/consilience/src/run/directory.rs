@@ -4,15 +4,17 @@ use super::files::{Courier, Files};
 use super::manifest::{
     Manifest, SchemaColumn, ShardEntry, ShardRows, schema_hash, schema_of, study_hash,
 };
-use super::message::{FORMAT, hex, sha256};
+use super::message::{FORMAT, hex};
 use crate::compare::Comparison;
-use crate::data::{Table, read_shard, write_shard};
+use crate::data::{Gathering, ShardData, read_shard, write_shard};
 use crate::draft::make_folder;
-use crate::engine::Observer;
+use crate::engine::{Observer, Silent};
 use crate::plan::{Gathered, Plan, Room, Wishes, has_posterior};
 use crate::study::{Combine, Study};
 use crate::{Error, Place, Result};
+use sha2::{Digest, Sha256};
 use std::fs::{File, OpenOptions, TryLockError};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -55,22 +57,29 @@ impl Run {
     /// Reads and splits a study's data and writes them as a run directory. If that is there already,
     /// for the same study and the same split, nothing is written.
     pub fn split(study: Study, folder: &Path) -> Result<Run> {
+        Run::split_within(study, folder, &Room::default(), &Silent)
+    }
+
+    /// The same with a bound on memory.
+    pub fn split_within(
+        study: Study,
+        folder: &Path,
+        room: &Room,
+        observer: &dyn Observer,
+    ) -> Result<Run> {
         // What cannot be used should be known before the data are read.
         if let Some(run) = Run::existing(&study, folder)? {
             return Ok(run);
         }
-        let gathered = Gathered::new(study, &Room::default())?;
+        let gathered = Gathered::new(study, room, observer)?;
         let shards_folder = folder.join("shards");
         make_folder(&shards_folder)?;
         let mut shards = Vec::new();
         for (index, data) in gathered.shards.iter().enumerate() {
-            let table = data.table()?;
             let name = format!("{index:06}");
             let path = shards_folder.join(format!("{name}.parquet"));
-            write_shard(&path, &table)?;
-            let bytes =
-                std::fs::read(&path).map_err(|source| Error::Io { path: path.clone(), source })?;
-            let rows = ShardRows { count: table.rows(), sha256: hex(&sha256(&[&bytes])) };
+            write_shard(&path, data)?;
+            let rows = ShardRows { count: data.rows(), sha256: file_hash(&path)? };
             shards.push(ShardEntry { name, rows: Some(rows), key: None });
         }
         let first = gathered.shards.first().expect("a partition has at least one shard");
@@ -219,27 +228,29 @@ impl Run {
         })
     }
 
-    /// The rows of a shard, which must be as they were written.
-    pub fn shard(&self, index: usize) -> Result<Table> {
+    /// The rows of a shard, which must be as they were written; on disk in this folder if they take more
+    /// than so many bytes.
+    pub(super) fn shard(&self, index: usize, room: usize, scratch: &Path) -> Result<ShardData> {
         let entry = &self.manifest.shards[index];
         let path = self.folder.join("shards").join(format!("{}.parquet", entry.name));
         let wrong = |message: &str| Error::input_at(Place::file(&path), message);
         let Some(rows) = &entry.rows else {
             return Err(wrong("this shard is a site, whose rows are not here"));
         };
-        let bytes =
-            std::fs::read(&path).map_err(|source| Error::Io { path: path.clone(), source })?;
-        if hex(&sha256(&[&bytes])) != rows.sha256 {
+        if file_hash(&path)? != rows.sha256 {
             return Err(wrong(
                 "the shard was changed after the run was made (check sum); copy it again, or make another run",
             ));
         }
-        let table = read_shard(&path, &Arc::new(self.manifest.files.clone()))?;
-        let names = self.manifest.schema.iter().map(|c| &c.name);
-        if !names.eq(table.names()) {
-            return Err(wrong("the shard has other columns than the run"));
-        }
-        Ok(table)
+        let mut gathering = Gathering::new(room, scratch);
+        read_shard(&path, &Arc::new(self.manifest.files.clone()), &mut |block| {
+            let names = self.manifest.schema.iter().map(|c| &c.name);
+            if !names.eq(block.names()) {
+                return Err(wrong("the shard has other columns than the run"));
+            }
+            gathering.take(block)
+        })?;
+        gathering.finish()
     }
 
     /// Runs the plan from its beginning on the answers that are there. The courier is called for
@@ -277,6 +288,22 @@ pub(super) fn remove(path: &Path) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// The hash of a file's bytes, which need not fit into memory.
+fn file_hash(path: &Path) -> Result<String> {
+    let read = || {
+        let (mut file, mut hasher) = (File::open(path)?, Sha256::new());
+        let mut bytes = vec![0; 1 << 20];
+        loop {
+            match file.read(&mut bytes)? {
+                0 => return Ok(hasher.finalize()),
+                read => hasher.update(&bytes[..read]),
+            }
+        }
+    };
+    let hash = read().map_err(|source| Error::Io { path: path.to_path_buf(), source })?;
+    Ok(hex(&hash))
 }
 
 /// Whether a file is one that a run that was not finished may have left.

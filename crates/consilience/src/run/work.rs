@@ -5,12 +5,15 @@ use super::exchange::{Found, QuestionFile, answer_path, find};
 use super::message::{
     AnswerHeader, Failure, LARGEST_LETTER, LARGEST_QUESTION, Reply, encode_answer,
 };
+use crate::plan::Room;
 use crate::question::{Answer, Question};
 use crate::shard::{Budget, Shard};
 use crate::{Error, Place, Result};
 use rayon::prelude::*;
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
 /// What a worker is told of while it works.
@@ -23,27 +26,63 @@ impl Work for () {
     fn answered(&self, _: usize, _: Option<u64>) {}
 }
 
-/// Shards that a worker has read, so that it need not read them for every round.
-#[derive(Debug, Default)]
+/// The rows that a worker has read, and how much memory it may take.
+#[derive(Debug)]
 pub struct Kept {
     shards: Mutex<HashMap<usize, Arc<Shard>>>,
+    /// Whether it keeps them for the next round.
+    keeps: bool,
     /// What their likelihoods may take.
     budget: Arc<Budget>,
+    /// The bytes that are left for rows to be kept in.
+    left: AtomicUsize,
+    /// What one thread may take for a shard that is not kept.
+    at_work: Room,
+    threads: usize,
+}
+
+impl Default for Kept {
+    /// Reads rows when they are needed, and has all memory for it.
+    fn default() -> Kept {
+        Kept::new(false, Room::default(), usize::MAX)
+    }
 }
 
 impl Kept {
+    /// Rows that are kept for the next round if `keeps` says so, by a worker with this room and so many
+    /// threads.
+    pub fn new(keeps: bool, room: Room, threads: usize) -> Kept {
+        let threads = room.threads(threads);
+        // Half of it is for shards that are kept, the other half for those at work that are not.
+        let half = room.part(2);
+        Kept {
+            shards: Mutex::default(),
+            keeps,
+            budget: Arc::new(half.budget(threads)),
+            left: AtomicUsize::new(half.rows),
+            at_work: half.part(threads),
+            threads,
+        }
+    }
+
     fn shard(&self, run: &Run, index: usize) -> Result<Arc<Shard>> {
         let kept = || self.shards.lock().expect("no thread panics while it holds the lock");
         if let Some(shard) = kept().get(&index) {
             return Ok(shard.clone());
         }
-        let mut shard = Shard::new(index, run.shard(index)?).with_budget(self.budget.clone());
+        let data = run.shard(index, self.at_work.rows, &self.at_work.folder)?;
+        let less = |left: usize| left.checked_sub(data.bytes());
+        let is_kept = self.keeps && self.left.fetch_update(Relaxed, Relaxed, less).is_ok();
+        let budget = if is_kept { self.budget.clone() } else { Arc::new(self.at_work.budget(1)) };
+        let mut shard = Shard::new(index, data).with_budget(budget);
         if let Some(folder) = &run.manifest().wishes.draws {
             crate::draft::make_folder(folder)?;
             shard.keep_draws(folder);
         }
         let shard = Arc::new(shard);
-        kept().insert(index, shard.clone());
+        if is_kept {
+            kept().insert(index, shard.clone());
+        }
         Ok(shard)
     }
 }
@@ -122,9 +161,9 @@ impl Run {
         threads: usize,
         again: bool,
         watch: &dyn Work,
-        kept: Option<&Kept>,
+        kept: &Kept,
     ) -> Result<WorkReport> {
-        let pool = crate::engine::pool(threads)?;
+        let pool = crate::engine::pool(threads.min(kept.threads))?;
         let reports: Vec<Result<WorkReport>> =
             pool.install(|| shards.par_iter().map(|&s| self.work(s, again, watch, kept)).collect());
         let mut total = WorkReport::default();
@@ -140,16 +179,14 @@ impl Run {
     }
 
     /// Answers every open question of a shard; with `again` also those that could not be answered
-    /// before. What is answered is not computed again. A worker that comes back keeps its shards.
+    /// before. What is answered is not computed again.
     pub fn work(
         &self,
         shard: usize,
         again: bool,
         watch: &dyn Work,
-        kept: Option<&Kept>,
+        kept: &Kept,
     ) -> Result<WorkReport> {
-        let own = Kept::default();
-        let rows = kept.unwrap_or(&own);
         let mut report = WorkReport::default();
         let name = &self.manifest().shards[shard].name;
         let Some(_lock) = Lock::take(&self.folder().join("work").join(format!("{name}.lock")))?
@@ -168,7 +205,7 @@ impl Run {
                 Found::Whole(..) | Found::Missing => {}
             }
             // Read at the first open question, since there may be none.
-            let rows = rows.shard(self, shard)?;
+            let rows = kept.shard(self, shard)?;
             let replies = answer(&rows, &asked, &mut report)?;
             let encoded = |replies: &[Reply]| {
                 let header = AnswerHeader {

@@ -6,6 +6,7 @@ use super::policy::{LogEntry, Policy};
 use super::{OTHER, check_name};
 use crate::data::read::find_files;
 use crate::data::{Column, Fact, Request, Table};
+use crate::engine::Silent;
 use crate::plan::{Complete, Outline, Room, read_complete};
 use crate::question::{Answer, Question};
 use crate::run::{AnswerHeader, QuestionFile, Reply, encode_answer, sha256_hex};
@@ -66,7 +67,7 @@ pub fn answer(
     }
     let files = find_files(Path::new(""), data)?;
     let Complete { data, dropped, mut warnings } =
-        read_complete(&outline, &files, &Room::default())?;
+        read_complete(&outline, &files, &Room::default(), &Silent)?;
     let table = data.table()?;
     let rows = table.rows() as u64;
     if rows < policy.min_rows {

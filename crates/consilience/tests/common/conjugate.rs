@@ -70,10 +70,3 @@ pub fn posterior((y, x): &(Vec<f64>, Matrix), sd: &[f64], sigma: f64) -> (Vec<f6
     let pull: Vec<f64> = columns.times(y).iter().map(|v| v / (sigma * sigma)).collect();
     (factor.solve(&pull), factor.inverse())
 }
-
-/// Mean and standard deviation.
-pub fn spread(values: &[f64]) -> (f64, f64) {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    (mean, (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt())
-}

@@ -63,3 +63,10 @@ pub fn run(text: &str) -> Comparison {
 pub fn run_study(study: Study, threads: usize) -> Comparison {
     Plan::new(study, threads, &Silent).unwrap().run(&Silent).unwrap()
 }
+
+/// Mean and standard deviation.
+pub fn spread(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    (mean, (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt())
+}

@@ -1,0 +1,140 @@
+//! Cutting delimited text into pieces that can be read apart from each other.
+
+use memchr::{memchr, memchr_iter, memchr2, memrchr};
+use std::io::{self, Read};
+
+/// Whole records of a text.
+pub(super) struct Chunk {
+    pub bytes: Vec<u8>,
+    /// How many lines stand before it in the file.
+    pub lines: u64,
+}
+
+/// The chunks of a text, in order.
+pub(super) struct Chunks<R> {
+    input: R,
+    syntax: Syntax,
+    /// Bytes of a chunk; more if a record is longer than that.
+    size: usize,
+    /// What was read behind the chunk before.
+    rest: Vec<u8>,
+    /// How many lines stand before that.
+    lines: u64,
+    error: Option<io::Error>,
+    ended: bool,
+}
+
+/// What decides where a record ends.
+struct Syntax {
+    delimiter: u8,
+    comment: Option<char>,
+}
+
+impl<R: Read> Chunks<R> {
+    /// A text, from behind so many lines of a file, where a record begins.
+    pub fn new(
+        input: R,
+        lines: u64,
+        delimiter: u8,
+        comment: Option<char>,
+        size: usize,
+    ) -> Chunks<R> {
+        let syntax = Syntax { delimiter, comment };
+        Chunks { input, syntax, size, rest: Vec::new(), lines, error: None, ended: false }
+    }
+
+    /// The next chunks, so many unless the text ends: none behind its end.
+    pub fn batch(&mut self, count: usize) -> Vec<io::Result<Chunk>> {
+        std::iter::from_fn(|| self.next().transpose()).take(count.max(1)).collect()
+    }
+
+    fn next(&mut self) -> io::Result<Option<Chunk>> {
+        let mut bytes = std::mem::take(&mut self.rest);
+        let mut size = self.size.max(1);
+        loop {
+            if !self.ended {
+                let more = size.saturating_sub(bytes.len());
+                bytes.reserve_exact(more);
+                match self.input.by_ref().take(more as u64).read_to_end(&mut bytes) {
+                    Ok(read) => self.ended = read < more,
+                    Err(error) => (self.error, self.ended) = (Some(error), true),
+                }
+            }
+            let is_all = self.ended && self.error.is_none();
+            let end = if is_all { bytes.len() } else { self.syntax.last_end(&bytes) };
+            if end > 0 {
+                self.rest = bytes.split_off(end);
+                let lines = self.lines;
+                self.lines += memchr_iter(b'\n', &bytes).count() as u64;
+                return Ok(Some(Chunk { bytes, lines }));
+            }
+            if self.ended {
+                return self.error.take().map_or(Ok(None), Err);
+            }
+            // A record that is longer than this.
+            size *= 2;
+        }
+    }
+}
+
+impl Syntax {
+    /// Where the last whole record of a text ends, at whose begin one begins; 0 if there is none.
+    fn last_end(&self, text: &[u8]) -> usize {
+        let mut begin = 0;
+        loop {
+            let line_before = |end: usize| {
+                begin + memrchr(b'\n', &text[begin..end]).map_or(0, |newline| newline + 1)
+            };
+            // Without quotes a line is a record.
+            let Some(quote) = memchr(b'"', &text[begin..]) else {
+                return line_before(text.len());
+            };
+            let line = line_before(begin + quote);
+            match self.end(&text[line..]) {
+                Some(length) => begin = line + length,
+                None => return line,
+            }
+        }
+    }
+
+    /// How long the first record of a text is (or the comment that stands there), by the rules of
+    /// [`Records`](super::records::Records); none if that does not show yet.
+    fn end(&self, text: &[u8]) -> Option<usize> {
+        let line_end = |at: usize| memchr(b'\n', &text[at..]).map(|length| at + length + 1);
+        if let Some(comment) = self.comment
+            && text.starts_with(comment.encode_utf8(&mut [0; 4]).as_bytes())
+        {
+            return line_end(0);
+        }
+        let spaces = |at: usize| {
+            let is_space = |&&b: &&u8| b == b' ' && b != self.delimiter;
+            text[at..].iter().take_while(is_space).count()
+        };
+        let mut at = 0;
+        loop {
+            let begin = at + spaces(at);
+            if *text.get(begin)? == b'"' {
+                at = begin + 1;
+                loop {
+                    at += memchr(b'"', &text[at..])? + 1;
+                    // Behind the last byte there may be the second of a doubled pair.
+                    if *text.get(at)? != b'"' {
+                        break;
+                    }
+                    at += 1;
+                }
+                at += spaces(at);
+                if *text.get(at)? != self.delimiter {
+                    // The end of the record, or an error.
+                    return line_end(at);
+                }
+                at += 1;
+            } else {
+                at += memchr2(self.delimiter, b'\n', &text[at..])? + 1;
+                if text[at - 1] == b'\n' {
+                    return Some(at);
+                }
+            }
+        }
+    }
+}

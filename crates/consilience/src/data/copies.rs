@@ -1,0 +1,432 @@
+//! Converted copies: a large text file as a Parquet file in a cache folder, which is read many times
+//! faster, and block by block if need be.
+//!
+//! A copy is known by its name alone:
+//!
+//! ```text
+//! PATH-CONTENT-OPTIONS-SUM.parquet    hashes of the source's path and of its bytes, of what is read
+//!                                     of it and how, and of the copy's own bytes
+//! ```
+//!
+//! So a copy is used if and only if the source still has the bytes it was made of and the copy those
+//! with which it was written. A copy of the same source with other bytes goes away when a new one is
+//! made.
+
+use super::csv::{self, Sizes};
+use super::files::{Text, unreadable};
+use super::parquet;
+use super::part::{FilePart, Kind, Part, Settled};
+use super::read::{Event, Reader, changed, select};
+use super::table::{Column, MISSING};
+use crate::draft::Draft;
+use crate::{Error, Result};
+use ::parquet::arrow::ArrowWriter;
+use ::parquet::basic::{Compression, Encoding};
+use ::parquet::file::metadata::KeyValue;
+use ::parquet::file::properties::WriterProperties;
+use ::parquet::schema::types::ColumnPath;
+use arrow_array::{
+    ArrayRef, BooleanArray, Float32Array, Float64Array, RecordBatch, StringArray, UInt32Array,
+};
+use arrow_schema::{DataType, Field, Schema};
+use rayon::prelude::*;
+use sha2::{Digest, Sha256};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Text files from this size on are converted. A smaller one is parsed in a tenth of a second or so,
+/// about what it takes to look whether a copy is still good.
+pub(super) const LARGE: u64 = 16 << 20;
+
+/// Changes whenever copies are written differently or text is read differently.
+const VERSION: u32 = 1;
+
+/// Rows of a row group: what a thread decodes at a time.
+const ROW_GROUP: usize = 1 << 17;
+
+/// What a file's bytes are hashed in, each piece by one thread.
+const PIECE: u64 = 4 << 20;
+
+/// The metadata's key for the number of comments.
+const COMMENTS: &str = "comments";
+
+/// A converted copy.
+pub(super) struct Copy {
+    pub path: PathBuf,
+    /// The comment lines after the source's header.
+    pub comments: u64,
+    /// The name of the column that holds each row's line.
+    pub lines: String,
+}
+
+impl Copy {
+    /// All rows of these columns.
+    pub fn decode(&self, columns: &[&str]) -> Result<FilePart> {
+        let as_text = vec![false; columns.len() + 1];
+        let mut part = parquet::decode(&self.path, &|names| self.select(columns, names), &as_text)?;
+        let lines = part.columns.pop().and_then(Part::into_lines);
+        part.numbers = lines.ok_or_else(|| changed(&self.path))?;
+        part.comments = self.comments;
+        Ok(part)
+    }
+
+    /// Where these columns stand in the copy, and that of the lines behind them.
+    pub fn select(&self, columns: &[&str], names: &[String]) -> Result<Vec<usize>> {
+        let columns: Vec<&str> = columns.iter().copied().chain([self.lines.as_str()]).collect();
+        select(&self.path, &columns, false, names)
+    }
+}
+
+/// The copy of some columns of a text file, those marked true as text whatever they hold; it is made
+/// if there is none. No copy: none is wanted or possible, and the file itself is to be read.
+pub(super) fn copy(
+    file: &Path,
+    text: Text,
+    reader: &Reader,
+    columns: &[(&str, bool)],
+    strict: bool,
+) -> Result<Option<Copy>> {
+    let Some(folder) = reader.cache else { return Ok(None) };
+    let stamp = stamp(file)?;
+    if stamp.0 < reader.large {
+        return Ok(None);
+    }
+    let source = Source { file, text, reader, columns, strict };
+    let content = hash(file).map_err(|error| unreadable(file, &error))?;
+    let made_of = format!("{}-{content}-", source.path());
+    let wanted = format!("{made_of}{}", source.options());
+    if let Some(path) = find(folder, &wanted) {
+        (reader.watch)(&Event::Copy(file));
+        return source.copy(path).map(Some);
+    }
+    (reader.watch)(&Event::Converting(file));
+    let path = match source.convert(folder, &wanted) {
+        Ok(path) => path,
+        // The folder's fault: the data can be read all the same.
+        Err(Error::Io { path, source }) => {
+            let reason = format!("{} cannot be written: {source}", path.display());
+            (reader.watch)(&Event::NoCopy(file, &reason));
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    let Some(path) = path else { return Ok(None) };
+    if self::stamp(file)? != stamp {
+        let _ = std::fs::remove_file(path);
+        return Err(changed(file));
+    }
+    forget(folder, &source.path(), &made_of);
+    source.copy(path).map(Some)
+}
+
+/// A file's size and time of change.
+fn stamp(file: &Path) -> Result<(u64, Option<std::time::SystemTime>)> {
+    let metadata = std::fs::metadata(file).map_err(|error| unreadable(file, &error))?;
+    Ok((metadata.len(), metadata.modified().ok()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    crate::run::hex(&bytes[..16])
+}
+
+/// The hash of a file's bytes: of the hashes of its pieces, which all threads work on.
+fn hash(file: &Path) -> io::Result<String> {
+    let length = File::open(file)?.metadata()?.len();
+    let piece = |number: u64| {
+        let mut input = File::open(file)?;
+        input.seek(SeekFrom::Start(number * PIECE))?;
+        let mut bytes = Vec::with_capacity(PIECE as usize);
+        input.take(PIECE).read_to_end(&mut bytes)?;
+        Ok(Sha256::digest(&bytes))
+    };
+    let pieces: Vec<io::Result<_>> =
+        (0..length.div_ceil(PIECE)).into_par_iter().map(piece).collect();
+    let mut all = Sha256::new();
+    all.update(length.to_le_bytes());
+    for piece in pieces {
+        all.update(piece?);
+    }
+    Ok(hex(&all.finalize()))
+}
+
+/// The files of a folder whose names begin with this; none if it cannot be read.
+fn beginning(folder: &Path, name: &str) -> Vec<PathBuf> {
+    let entries = folder.read_dir().into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries
+        .filter(|entry| entry.file_name().to_str().is_some_and(|n| n.starts_with(name)))
+        .map(|entry| entry.path())
+        .collect();
+    found.sort();
+    found
+}
+
+/// The copy of this name that is whole. Others of the name are damaged and go away.
+fn find(folder: &Path, name: &str) -> Option<PathBuf> {
+    beginning(folder, name).into_iter().find(|path| {
+        let sum = path.file_stem().and_then(|stem| stem.to_str()?.rsplit('-').next());
+        let is_whole = hash(path).is_ok_and(|hash| Some(hash.as_str()) == sum);
+        if !is_whole {
+            let _ = std::fs::remove_file(path);
+        }
+        is_whole
+    })
+}
+
+/// Removes the copies of a source that are not made of these bytes.
+fn forget(folder: &Path, path: &str, made_of: &str) {
+    for old in beginning(folder, path) {
+        let name = old.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if !name.starts_with(made_of) {
+            let _ = std::fs::remove_file(old);
+        }
+    }
+}
+
+/// What is to be copied.
+struct Source<'a> {
+    file: &'a Path,
+    text: Text,
+    reader: &'a Reader<'a>,
+    columns: &'a [(&'a str, bool)],
+    strict: bool,
+}
+
+impl Source<'_> {
+    /// Which file it is.
+    fn path(&self) -> String {
+        let path = self.file.canonicalize().unwrap_or_else(|_| self.file.to_path_buf());
+        hex(&Sha256::digest(path.as_os_str().as_encoded_bytes()))[..16].to_string()
+    }
+
+    /// What is read of it, and how.
+    fn options(&self) -> String {
+        let Text { tabs, gzip } = self.text;
+        let what = (VERSION, tabs, gzip, self.strict, self.reader.format, self.columns);
+        let text = serde_json::to_string(&what).expect("options can be written");
+        hex(&Sha256::digest(text.as_bytes()))
+    }
+
+    /// The name of the column of lines: no other has it.
+    fn lines(&self) -> String {
+        let mut name = "line".to_string();
+        while self.columns.iter().any(|(column, _)| *column == name) {
+            name.push('_');
+        }
+        name
+    }
+
+    /// What is known of the copy that is here.
+    fn copy(&self, path: PathBuf) -> Result<Copy> {
+        let comments = parquet::note(&path, COMMENTS)?.and_then(|text| text.parse().ok());
+        Ok(Copy { path, comments: comments.unwrap_or(0), lines: self.lines() })
+    }
+
+    /// Writes the copy; none if a value is an error unless another file makes the column text.
+    fn convert(&self, folder: &Path, name: &str) -> Result<Option<PathBuf>> {
+        let place = folder.join(format!("{name}.parquet"));
+        let failed = |source| Error::Io { path: place.clone(), source };
+        std::fs::create_dir_all(folder).map_err(failed)?;
+        // On the assumption that the first rows show what the columns are. If they do not, all rows
+        // will have shown it.
+        let mut kinds = self.columns.iter().map(|_| Kind::Unknown).collect();
+        for attempt in 0..2 {
+            let draft = Draft::new(&place).map_err(failed)?;
+            let out = draft.file.try_clone().map_err(failed)?;
+            let mut writing = Writing::new(out, kinds, self.lines(), attempt > 0);
+            let as_text: Vec<bool> = self
+                .columns
+                .iter()
+                .zip(&writing.kinds)
+                .map(|((_, as_text), kind)| *as_text || *kind == Kind::Text)
+                .collect();
+            let columns: Vec<&str> = self.columns.iter().map(|(name, _)| *name).collect();
+            let select = |names: &[String]| select(self.file, &columns, self.strict, names);
+            let format = self.reader.format;
+            let mut take = |part| writing.add(&columns, part).map_err(failed);
+            let sizes = Sizes::default();
+            csv::decode_in_chunks(
+                self.file, self.text, format, &select, &as_text, sizes, &mut take,
+            )?;
+            if writing.odd.iter().zip(&writing.kinds).any(|(odd, kind)| *odd && *kind != Kind::Text)
+            {
+                return Ok(None);
+            }
+            if !writing.finish(&columns).map_err(failed)? {
+                kinds = writing.kinds;
+                continue;
+            }
+            drop(writing);
+            // Who may not read the source may not read its copy.
+            let permissions = std::fs::metadata(self.file).map_err(failed)?.permissions();
+            draft.file.set_permissions(permissions).map_err(failed)?;
+            draft.file.sync_all().map_err(failed)?;
+            let sum = hash(draft.path()).map_err(failed)?;
+            let path = folder.join(format!("{name}-{sum}.parquet"));
+            draft.publish(&path).map_err(failed)?;
+            return Ok(Some(path));
+        }
+        Err(changed(self.file))
+    }
+}
+
+/// A copy while it is written.
+struct Writing {
+    out: Option<File>,
+    writer: Option<(ArrowWriter<File>, Arc<Schema>)>,
+    /// What the columns are by the rows so far.
+    kinds: Vec<Kind>,
+    /// What they are written as, once it is begun.
+    written_as: Vec<Kind>,
+    /// The rows that stand before the first that are written.
+    waiting: Vec<FilePart>,
+    /// Whether the kinds are those of all rows.
+    known: bool,
+    lines: String,
+    comments: u64,
+    /// The columns that have values which are not finite.
+    odd: Vec<bool>,
+}
+
+impl Writing {
+    fn new(out: File, kinds: Vec<Kind>, lines: String, known: bool) -> Writing {
+        let odd = vec![false; kinds.len()];
+        Writing {
+            out: Some(out),
+            writer: None,
+            kinds,
+            written_as: Vec::new(),
+            waiting: Vec::new(),
+            known,
+            lines,
+            comments: 0,
+            odd,
+        }
+    }
+
+    /// Writes some rows, unless columns have turned out to be something else than they are written as.
+    fn add(&mut self, names: &[&str], part: FilePart) -> io::Result<()> {
+        self.comments += part.comments;
+        for ((kind, odd), part) in self.kinds.iter_mut().zip(&mut self.odd).zip(&part.columns) {
+            *kind = Kind::of([*kind, part.kind()].into_iter());
+            *odd |= part.odd().is_some();
+        }
+        if self.written_as.is_empty() {
+            self.waiting.push(part);
+            let rows: usize = self.waiting.iter().map(|part| part.numbers.len()).sum();
+            if !self.known && rows < ROW_GROUP {
+                return Ok(());
+            }
+            return self.begin(names);
+        }
+        self.write(part)
+    }
+
+    /// Begins to write, as what the columns are by now.
+    fn begin(&mut self, names: &[&str]) -> io::Result<()> {
+        // What is not known yet may be anything, and is often nothing to the end.
+        let known = |kind: &Kind| if *kind == Kind::Unknown { Kind::Single } else { *kind };
+        self.written_as = self.kinds.iter().map(known).collect();
+        let types = self.written_as.iter().map(|kind| match kind {
+            Kind::Unknown | Kind::Single => DataType::Float32,
+            Kind::Number => DataType::Float64,
+            Kind::Logical => DataType::Boolean,
+            Kind::Text => DataType::Utf8,
+        });
+        let fields = names.iter().zip(types).map(|(name, kind)| Field::new(*name, kind, true));
+        let lines = Field::new(&self.lines, DataType::UInt32, false);
+        let schema = Arc::new(Schema::new(fields.chain([lines]).collect::<Vec<_>>()));
+        let mut properties = WriterProperties::builder()
+            .set_compression(Compression::LZ4_RAW)
+            .set_max_row_group_row_count(Some(ROW_GROUP))
+            // Numbers hardly occur twice, and those that do are compressed,
+            .set_dictionary_enabled(false)
+            .set_column_encoding(
+                ColumnPath::from(self.lines.as_str()),
+                Encoding::DELTA_BINARY_PACKED,
+            );
+        // but words do.
+        for (name, _) in names.iter().zip(&self.kinds).filter(|(_, kind)| **kind == Kind::Text) {
+            let column = ColumnPath::new(vec![name.to_string()]);
+            properties = properties.set_column_dictionary_enabled(column, true);
+        }
+        let out = self.out.take().expect("it is begun once");
+        let writer = ArrowWriter::try_new(out, schema.clone(), Some(properties.build()))?;
+        self.writer = Some((writer, schema));
+        for part in std::mem::take(&mut self.waiting) {
+            self.write(part)?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, part: FilePart) -> io::Result<()> {
+        let Some((writer, schema)) = &mut self.writer else { return Ok(()) };
+        let fits = |(kind, written): (&Kind, &Kind)| kind == written || *kind == Kind::Unknown;
+        if !self.kinds.iter().zip(&self.written_as).all(fits) {
+            self.writer = None;
+            return Ok(());
+        }
+        let columns: Option<Vec<ArrayRef>> = part
+            .columns
+            .into_par_iter()
+            .zip(&self.written_as)
+            .map(|(part, kind)| array(part, *kind))
+            .collect::<Vec<_>>()
+            .into_iter()
+            .collect();
+        // Words that were read as something else.
+        let Some(mut columns) = columns else {
+            self.writer = None;
+            return Ok(());
+        };
+        columns.push(Arc::new(UInt32Array::from(part.numbers)));
+        let batch = RecordBatch::try_new(schema.clone(), columns).map_err(io::Error::other)?;
+        Ok(writer.write(&batch)?)
+    }
+
+    /// Ends the file; false if it is not what the columns are.
+    fn finish(&mut self, names: &[&str]) -> io::Result<bool> {
+        if self.written_as.is_empty() {
+            self.begin(names)?;
+        }
+        let Some((mut writer, _)) = self.writer.take() else { return Ok(false) };
+        writer.append_key_value_metadata(KeyValue::new(
+            COMMENTS.to_string(),
+            self.comments.to_string(),
+        ));
+        writer.close()?;
+        Ok(true)
+    }
+}
+
+/// The values of a part of a column of this kind; none if it has to be read again as text.
+fn array(part: Part, kind: Kind) -> Option<ArrayRef> {
+    if kind == Kind::Text {
+        if !part.can_join_text() {
+            return None;
+        }
+        let Column::Text { codes, levels } = part.into_text() else { return None };
+        let word = |code: u32| levels.get(code as usize).map(String::as_str);
+        return Some(Arc::new(StringArray::from_iter(codes.into_iter().map(word))));
+    }
+    let settled = Settled::new(kind, super::part::Codes::default());
+    Some(match part.settle(&settled)? {
+        Column::Number(values) if !values.iter().any(|v| v.is_nan()) => {
+            Arc::new(Float64Array::from(values))
+        }
+        Column::Number(values) => Arc::new(Float64Array::from_iter(
+            values.into_iter().map(|v| (!v.is_nan()).then_some(v)),
+        )),
+        Column::Single(values) if !values.iter().any(|v| v.is_nan()) => {
+            Arc::new(Float32Array::from(values))
+        }
+        Column::Single(values) => Arc::new(Float32Array::from_iter(
+            values.into_iter().map(|v| (!v.is_nan()).then_some(v)),
+        )),
+        Column::Logical(codes) => Arc::new(BooleanArray::from_iter(
+            codes.into_iter().map(|c| (c != MISSING).then_some(c == 1)),
+        )),
+        Column::Text { .. } => return None,
+    })
+}

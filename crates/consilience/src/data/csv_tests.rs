@@ -1,0 +1,166 @@
+//! Text that is read in pieces is the text read as a whole, whatever the pieces.
+
+use super::csv::{Sizes, decode_in_chunks};
+use super::files::{Format, format_of};
+use super::part::{FilePart, Part};
+use super::read::TextFormat;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::io::Write;
+use std::path::Path;
+
+/// A sequence of random numbers.
+pub(super) struct Dice(pub u64);
+
+impl Dice {
+    pub fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) as usize % n
+    }
+
+    fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+
+    fn of<'a>(&mut self, words: &[&'a str]) -> &'a str {
+        words[self.below(words.len())]
+    }
+}
+
+/// All columns, or the error, spelled.
+fn read(file: &Path, format: &TextFormat, sizes: Sizes) -> String {
+    let Ok(Format::Text(text)) = format_of(file) else { panic!("no text") };
+    let select = |names: &[String]| Ok((0..names.len()).collect());
+    let mut pieces = Vec::new();
+    let mut read = |as_text: &[bool]| -> crate::Result<FilePart> {
+        pieces.clear();
+        decode_in_chunks(file, text, format, &select, as_text, sizes, &mut |piece| {
+            pieces.push(piece);
+            Ok(())
+        })?;
+        Ok(FilePart::join(std::mem::take(&mut pieces)))
+    };
+    // As many columns as any file here has; the select above does not mind fewer.
+    let first = match read(&[false; 4]) {
+        Ok(part) => part,
+        Err(error) => return error.to_string(),
+    };
+    let odd = |part: &Part| part.odd().map(|odd| (odd.line, odd.value.clone()));
+    let is_text: Vec<bool> = first.columns.iter().map(|p| Part::is_text([p].into_iter())).collect();
+    let odds: Vec<_> =
+        first.columns.iter().zip(&is_text).map(|(p, t)| odd(p).filter(|_| !t)).collect();
+    let (numbers, comments) = (first.numbers.clone(), first.comments);
+    let again = read(&is_text).expect("it was read before");
+    let columns: Vec<_> = first
+        .columns
+        .into_iter()
+        .zip(again.columns)
+        .map(|(first, again)| {
+            // Where the first reading is good for text already, so it must be.
+            let text = first.can_join_text().then(|| format!("{:?}", Part::join(vec![first])));
+            let column = format!("{:?}", Part::join(vec![again]));
+            assert!(text.is_none_or(|text| text == column), "{column}");
+            column
+        })
+        .collect();
+    format!("{numbers:?} {comments} {odds:?} {columns:#?}")
+}
+
+/// A text of a few columns, some of which hold quotes, line ends within them, words among numbers; with
+/// comments, empty lines and, seldom, faults.
+pub(super) fn random_text(dice: &mut Dice) -> Vec<u8> {
+    let columns = 1 + dice.below(4);
+    let end = dice.of(&["\n", "\r\n"]);
+    let faults = dice.one_in(4);
+    let kinds: Vec<&[&'static str]> = (0..columns)
+        .map(|_| match dice.below(5) {
+            0 => &["1", "2.5", "NA", "", "-0", " 3 "][..],
+            1 => &["0.1", "1", "", "1e300"],
+            2 => &["TRUE", "false", "NA", "\"true\""],
+            3 => &["\"a\nb\"", "\" \"\"q\"\" \"", "x\"y", "\"#\n\n\"", "7", "\"1\"", "nan", "\"\""],
+            _ => &["\"", "\"\"\"\"", "1", "2", "  \"z\"  ", "\"\r\n\"", "é"],
+        })
+        .collect();
+    let mut text = String::new();
+    if dice.one_in(3) {
+        text += "\u{feff}";
+    }
+    text += &(0..columns).map(|i| format!("c{i}")).collect::<Vec<_>>().join(",");
+    text += end;
+    for _ in 0..dice.below(30) {
+        match dice.below(12) {
+            0 => text += "# \"a comment",
+            1 => text += "  ",
+            2 if faults && dice.one_in(3) => {
+                text += dice.of(&["\"a\" b", "1,2,3,4,5,6", "\"open", "inf"])
+            }
+            _ => {
+                // One kind seldom spoils another.
+                let kinds: Vec<&[&'static str]> = kinds
+                    .iter()
+                    .map(|k| if dice.one_in(60) { &["x", "TRUE", "9", "inf"][..] } else { k })
+                    .collect();
+                // A lone quote opens what nobody closes.
+                let mut word = |kind: &&[&'static str]| match dice.of(kind) {
+                    "\"" if !faults => "\"'\"",
+                    word => word,
+                };
+                text += &kinds.iter().map(&mut word).collect::<Vec<_>>().join(",");
+            }
+        }
+        text += end;
+    }
+    if dice.one_in(2) {
+        text.truncate(text.trim_end().len());
+    }
+    let mut bytes = text.into_bytes();
+    if faults && dice.one_in(4) {
+        let at = dice.below(bytes.len());
+        bytes[at] = 0xff;
+    }
+    bytes
+}
+
+#[test]
+fn pieces_of_any_size_make_the_same_table_or_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let (plain, gzip) = (folder.path().join("t.csv"), folder.path().join("t.csv.gz"));
+    let mut dice = Dice(1);
+    let (mut errors, mut clashes) = (0, 0);
+    for round in 0..1000 {
+        let text = random_text(&mut dice);
+        let format = match dice.below(3) {
+            0 => {
+                TextFormat { columns: Some(vec!["a".into(), "b".into()]), ..TextFormat::default() }
+            }
+            1 => TextFormat { delimiter: Some(','), comment: None, columns: None },
+            _ => TextFormat::default(),
+        };
+        std::fs::write(&plain, &text).unwrap();
+        let whole = read(&plain, &format, Sizes { chunk: 1 << 20, batch: 1 });
+        errors += usize::from(!whole.starts_with('['));
+        clashes += usize::from(whole.contains("Text"));
+        for (chunk, batch) in [(1, 1), (1, 3), (2, 1000), (7, 2), (16, 1), (61, 4), (200, 2)] {
+            let pieces = read(&plain, &format, Sizes { chunk, batch });
+            assert_eq!(
+                pieces,
+                whole,
+                "round {round}, {chunk} bytes: {}",
+                String::from_utf8_lossy(&text)
+            );
+        }
+        // A file that breaks off, which shows after all that is whole before.
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(&text).unwrap();
+        let mut zipped = encoder.finish().unwrap();
+        std::fs::write(&gzip, &zipped).unwrap();
+        let whole = read(&gzip, &format, Sizes { chunk: 1 << 20, batch: 1 });
+        assert_eq!(read(&gzip, &format, Sizes { chunk: 9, batch: 2 }), whole);
+        zipped.truncate(zipped.len() - 1 - dice.below(zipped.len() / 2));
+        std::fs::write(&gzip, &zipped).unwrap();
+        let whole = read(&gzip, &format, Sizes { chunk: 1 << 20, batch: 1 });
+        assert!(!whole.starts_with('['), "{whole}");
+        assert_eq!(read(&gzip, &format, Sizes { chunk: 9, batch: 2 }), whole);
+    }
+    assert!(errors > 100 && clashes > 100, "{errors} errors, {clashes} with text");
+}
