@@ -95,7 +95,10 @@ fn body(what: &str, room: usize) -> Vec<u8> {
         }
         // The last of a summary's fields.
         "warnings" => {
-            let warning = Warning::new(Level::Note, "", "", "");
+            let none = String::new;
+            let (code, message, advice) = (none(), none(), none());
+            let (level, shard, value) = (Level::Note, None, None);
+            let warning = Warning { code, level, shard, value, message, advice };
             flood(room, &one(&summary[..summary.len() - 1]), &bytes(&warning), &[])
         }
         "numbers" => flood(room, &one(&no_weights[..2]), &bytes(&0.5), &[]),
