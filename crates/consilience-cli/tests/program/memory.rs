@@ -3,7 +3,7 @@
 use super::*;
 
 /// Runs the program; what it printed, and its most memory in bytes.
-fn measured(folder: &Folder, arguments: &[&str]) -> (Value, usize) {
+fn watched(folder: &Folder, arguments: &[&str]) -> (Vec<u8>, usize) {
     let mut child = folder
         .command(arguments)
         .stdout(std::process::Stdio::piped())
@@ -22,7 +22,13 @@ fn measured(folder: &Folder, arguments: &[&str]) -> (Value, usize) {
     }
     let output = child.wait_with_output().expect("a child");
     assert!(output.status.success());
-    let mut json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    (output.stdout, most)
+}
+
+/// The same of a comparison.
+fn measured(folder: &Folder, arguments: &[&str]) -> (Value, usize) {
+    let (out, most) = watched(folder, arguments);
+    let mut json: Value = serde_json::from_slice(&out).expect("JSON");
     json["seconds"] = Value::Null;
     (json, most)
 }
@@ -57,4 +63,35 @@ fn sizes_and_folders_that_make_no_sense() {
     run(&["--memory", "-1GiB"]).failed("negative", 2, &["--memory", "2GiB"]);
     run(&["--memory", "1MiB"]).failed("too little", 2, &["1 MiB", "256 MiB"]);
     run(&["--scratch", "."]).failed("no bound", 2, &["--memory"]);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_bound_holds_for_workers_too() {
+    let folder = Folder::empty();
+    let written = folder.run(&["simulate", "higgs", "--rows", "800000", "--out", "h.parquet"]);
+    assert_eq!(written.code, Some(0), "{written:?}");
+    let study = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/higgs.toml");
+    let study = study.to_str().expect("UTF-8");
+    let here = ["--memory", "256MiB", "--scratch", "."];
+    let usual = ["--data", "h.parquet", "--shards", "2"];
+    let split = [&["split", study, "--run", "run"], &usual[..], &here].concat();
+    let (_, most) = watched(&folder, &split);
+    assert!(most > 0 && most <= 256 << 20, "split: {most} bytes");
+    let worker = || watched(&folder, &[&["work", "run"], &here[..]].concat());
+    let mut rounds = 0;
+    let result = loop {
+        let combined = folder.run(&["combine", "run", "--json"]);
+        if combined.code == Some(0) {
+            break combined.out;
+        }
+        assert_eq!(combined.code, Some(4), "{combined:?}");
+        let (_, most) = worker();
+        assert!(most > 0 && most <= 256 << 20, "work: {most} bytes");
+        rounds += 1;
+    };
+    assert!(rounds > 2);
+    let (free, _) = measured(&folder, &[&["compare", study, "--json"], &usual[..]].concat());
+    let found: Value = serde_json::from_str(&result).expect("JSON");
+    assert_eq!(found["models"], free["models"]);
 }

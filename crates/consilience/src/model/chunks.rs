@@ -38,7 +38,7 @@ pub fn over_chunks<T: Send>(chunks: usize, work: impl Fn(usize) -> T + Sync + Se
 pub struct Chunks {
     held: Vec<Option<Rows>>,
     /// How to get at the others.
-    away: Option<Away>,
+    away: Option<Box<Away>>,
     /// Why one of them could not be had.
     failure: Mutex<Option<Error>>,
 }
@@ -57,7 +57,7 @@ pub struct Away {
 impl Chunks {
     /// All chunks, `None` for those that `away` knows how to build.
     pub fn new(held: Vec<Option<Rows>>, away: Option<Away>) -> Chunks {
-        Chunks { held, away, failure: Mutex::default() }
+        Chunks { held, away: away.map(Box::new), failure: Mutex::default() }
     }
 
     /// All chunks, if all are in memory.
