@@ -16,7 +16,7 @@ use std::sync::Arc;
 const EXTENT: usize = 1 << 20;
 
 /// Bytes of all shards' rows that wait for their turn.
-const WAITING: usize = 1 << 25;
+const WAITING: usize = 1 << 24;
 
 /// A file of extents while it is written.
 pub struct Scratch {

@@ -49,7 +49,8 @@ impl Room {
             )));
         }
         Ok(Room {
-            rows: memory / 4,
+            // Vectors that grow may take twice what they hold.
+            rows: memory / 8,
             kept: memory / 2,
             lent: memory / 8,
             threads: (memory / 4 / PER_THREAD).max(1),
