@@ -2,12 +2,12 @@
 //! is off. Then what `normal` costs by itself at S = 1000 and 100 parameters, once the shards have answered.
 //! Run with: cargo bench --workspace --bench combine (`-- alone` for the latter only)
 
+use consilience::Result;
 use consilience::engine::{Engine, Silent};
 use consilience::plan::Plan;
 use consilience::question::{Answer, FitOrder, Question};
 use consilience::simulate::{self, Format, Simulated};
 use consilience::study::{Local, Study};
-use consilience::Result;
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::Instant;

@@ -156,7 +156,8 @@ fn parquet_sink<W: Write + Send>(out: W, what: Simulated) -> io::Result<ParquetS
         .set_dictionary_enabled(false);
     // but for these.
     for name in names.iter().filter(|name| what.repeats(name)) {
-        properties = properties.set_column_dictionary_enabled(ColumnPath::from(name.as_str()), true);
+        properties =
+            properties.set_column_dictionary_enabled(ColumnPath::from(name.as_str()), true);
     }
     let writer = ArrowWriter::try_new(out, schema.clone(), Some(properties.build()))?;
     Ok(ParquetSink { writer, schema })
