@@ -110,20 +110,24 @@ fn normal_alone() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("alleles.parquet");
     let file = std::fs::File::create(&path).expect("a file");
-    simulate::write(file, Format::Parquet, Simulated::Alleles(98), 200_000, 1, &mut |_| ())
+    simulate::write(file, Format::Parquet, Simulated::Alleles(98), 20_000, 1, &mut |_| ())
         .expect("room for it");
-    let text = format!(
-        "[data]\npath = {path:?}\n[split]\nshards = {SHARDS}\n[prior]\ncoefficients = \"laplace(0, 1)\"\n[evidence]\ncombine = \"normal\"\nlocal = \"importance\"\n[[model]]\nname = \"m\"\nformula = \"y ~ .\"\nfamily = \"gaussian\"\n",
-    );
-    let study = Study::parse(&text, Path::new("bench.toml")).expect("a valid study");
-    let plan = Plan::new(study, 2, &Silent).expect("the data can be read");
+    let plan = |shards: usize| {
+        let text = format!(
+            "[data]\npath = {path:?}\n[split]\nshards = {shards}\n[evidence]\ncombine = \"normal\"\nlocal = \"importance\"\n[[model]]\nname = \"m\"\nformula = \"y ~ .\"\nfamily = \"gaussian\"\n",
+        );
+        let study = Study::parse(&text, Path::new("bench.toml")).expect("a valid study");
+        Plan::new(study, 2, &Silent).expect("the data can be read")
+    };
+    // Shards of 2,000 rows answer for those of the large split.
+    let (few, plan) = (plan(FITTED), plan(SHARDS));
     let (model, share) = (plan.settings[0].model.clone(), plan.settings[0].share);
     println!("\n`normal` alone, {SHARDS} shards, {} parameters", model.dim());
     let method = Local::Importance;
     let order = FitOrder { method, draws: 10_000, warmup: 2_000, chains: 1, power: 1.0, seed: 1 };
     let asked = Question::Fit { model, share, order };
     let fits: Vec<Answer> =
-        (0..FITTED).map(|s| plan.engine().shard(s).answer(&asked).expect("a fit")).collect();
+        (0..FITTED).map(|s| few.engine().shard(s).answer(&asked).expect("a fit")).collect();
     for jackknife in [false, true] {
         let mut best = (f64::INFINITY, f64::INFINITY);
         for _ in 0..3 {

@@ -120,14 +120,9 @@ impl Exact {
         let give_up = matches!(step, Ok(Step::Evaluate(_))) && self.rounds_left() <= KEPT_BACK;
         match step {
             Ok(Step::Converged(mode)) => {
-                let scores: Vec<homogeneity::Score> = shards
-                    .into_iter()
-                    .map(|at| {
-                        let mut information = at.hessian;
-                        information.scale(-1.0);
-                        (at.gradient, information)
-                    })
-                    .collect();
+                shards.iter_mut().for_each(|at| at.hessian.scale(-1.0));
+                let scores: Vec<homogeneity::Score<'_>> =
+                    shards.iter().map(|at| (at.gradient.clone(), &at.hessian)).collect();
                 self.agreement = self.setting.compare_shards(&scores, &mode.factor);
                 let warnings = homogeneity::warnings(&self.agreement, &self.setting.names());
                 self.warnings.extend(warnings);

@@ -36,16 +36,16 @@ pub struct Agreement {
 }
 
 /// A shard's gradient and information (minus its Hessian) at the consensus.
-pub(super) type Score = (Vec<f64>, Matrix);
+pub(super) type Score<'a> = (Vec<f64>, &'a Matrix);
 
 /// How each shard agrees with the others; empty if there is only one.
-pub(super) fn agreements(shards: &[Score], rows: &[f64], total: &Cholesky) -> Vec<Agreement> {
+pub(super) fn agreements(shards: &[Score<'_>], rows: &[f64], total: &Cholesky) -> Vec<Agreement> {
     if shards.len() < 2 {
         return Vec::new();
     }
     let variances = total.inverse().diagonal();
     let whole = total.lower().product(&total.lower().transpose());
-    let of = |((gradient, information), rows): (&Score, &f64)| {
+    let of = |((gradient, information), rows): (&Score<'_>, &f64)| {
         let own = Cholesky::new(information);
         let (chi_square, degrees_of_freedom) =
             score_test(gradient, information, own.as_ref(), &whole, total);

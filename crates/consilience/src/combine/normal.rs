@@ -156,9 +156,8 @@ impl Normals {
     }
 
     /// The shards' pulls at the consensus, with their precisions.
-    pub(super) fn scores(&self) -> Vec<homogeneity::Score> {
-        let pull = |f: &Factor| (f.pull(&self.all.mean).0, f.precision.clone());
-        self.factors.iter().map(pull).collect()
+    pub(super) fn scores(&self) -> Vec<homogeneity::Score<'_>> {
+        self.factors.iter().map(|f| (f.pull(&self.all.mean).0, &f.precision)).collect()
     }
 }
 
