@@ -1,5 +1,6 @@
 //! What is typed.
 
+use crate::memory::MemoryArguments;
 use crate::run::arguments::{
     COMBINE_HELP, CombineArguments, SPLIT_EXAMPLES, SplitArguments, StatusArguments, WorkArguments,
 };
@@ -151,6 +152,8 @@ pub struct StudyArguments {
     /// Threads to work on [default: all cores]; the result does not depend on it
     #[arg(long, value_name = "N", value_parser = threads, allow_negative_numbers = true)]
     pub threads: Option<u64>,
+    #[command(flatten)]
+    pub memory: MemoryArguments,
     /// Instructions to compute with: auto (the best of this CPU) or portable (slower; the same bits on every machine)
     #[arg(long, value_name = "KIND")]
     pub kernel: Option<Kernel>,

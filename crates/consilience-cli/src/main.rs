@@ -8,6 +8,7 @@ mod baselines;
 mod decomposition;
 mod files;
 mod init;
+mod memory;
 mod overview;
 mod progress;
 mod run;
@@ -77,7 +78,12 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 fn plan(arguments: &StudyArguments, bar: &progress::Bar) -> Result<Plan> {
     let study = Study::read_with(&arguments.study, &arguments.overrides())?;
-    Plan::new(study, arguments.threads(), bar)
+    let (room, wanted) = (arguments.memory.room()?, arguments.threads());
+    let threads = room.threads(wanted);
+    if threads < wanted {
+        bar.note(&format!("the memory allowed has room for {threads} of {wanted} threads"));
+    }
+    Plan::within(study, threads, &room, bar)
 }
 
 fn compare(arguments: &CompareArguments) -> Result<ExitCode> {

@@ -36,16 +36,10 @@ struct Task<'a> {
     shard: usize,
 }
 
-/// Fits a model to one shard. `w` is the shard's share of the prior.
-pub fn fit(
-    model: &Model,
-    target: &Subposterior,
-    w: f64,
-    order: &FitOrder,
-    shard: usize,
-) -> Result<Fitted> {
+/// Fits a model to one shard.
+pub fn fit(model: &Model, target: &Subposterior, order: &FitOrder, shard: usize) -> Result<Fitted> {
     if matches!(order.method, Local::Auto | Local::Quadrature) {
-        match quadrature(target, w) {
+        match quadrature(target) {
             Some(summary) => return Ok(Fitted { summary, sample: None }),
             None if order.method == Local::Quadrature => {
                 return Err(Error::input(
@@ -56,7 +50,7 @@ pub fn fit(
         }
     }
     let found = newton::find_mode(target, 1e-9, 200)?;
-    unbounded::refuse(model, target, &found.mode, w)?;
+    unbounded::refuse(model, target, &found.mode)?;
     let task = Task { model, target, mode: found.mode, order, shard };
     let mut fitted = task.by(order.method)?;
     let summary = &mut fitted.summary;
@@ -79,13 +73,12 @@ pub fn fit(
 pub fn augment(
     model: &Model,
     target: &Subposterior,
-    w: f64,
     order: &FitOrder,
     conditionals: usize,
     shard: usize,
 ) -> Result<Augmentation> {
     let found = newton::find_mode(target, 1e-9, 200)?;
-    unbounded::refuse(model, target, &found.mode, w)?;
+    unbounded::refuse(model, target, &found.mode)?;
     let task = Task { model, target, mode: found.mode, order, shard };
     let draws = task.gibbs_keeping(conditionals)?;
     let d = target.dim();
@@ -105,7 +98,7 @@ pub fn augment(
 }
 
 /// A Gaussian shard with normal priors: evidence and moments by an integral over log σ alone.
-fn quadrature(target: &Subposterior, w: f64) -> Option<Summary> {
+fn quadrature(target: &Subposterior) -> Option<Summary> {
     let (gaussian, fixed) = target.likelihood().gaussian()?;
     let powered;
     let gaussian = match target.power() {
@@ -115,7 +108,7 @@ fn quadrature(target: &Subposterior, w: f64) -> Option<Summary> {
             &powered
         }
     };
-    let found = Linear::new(gaussian, target.priors(), w, fixed)?;
+    let found = Linear::new(gaussian, target.priors(), target.share(), fixed)?;
     // The mode only serves to tell how normal the posterior is; without one it says nothing.
     let mode = newton::find_mode(target, 1e-9, 200).ok();
     let (at, precision) = match &mode {

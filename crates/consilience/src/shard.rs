@@ -1,10 +1,10 @@
 //! A shard: rows that answer questions and nothing else.
 
 use crate::data::draws::write_draws;
-use crate::data::{Recipe, Table, describe};
+use crate::data::{Recipe, ShardData, describe};
 use crate::fit::{augment, fit};
 use crate::math::{Triangle, fingerprint};
-use crate::model::{Likelihood, Model, Subposterior};
+use crate::model::{Likelihood, Model, Subposterior, chunk_rows, over_chunks};
 use crate::question::{Answer, FitOrder, Question, Share, Summary, Survey};
 use crate::target::Target;
 use crate::{Error, Place, Result};
@@ -13,11 +13,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// How much memory the likelihoods of all shards may take that are kept for the next question. One that
-/// finds no room is built anew for every question: that costs time and changes no bit of an answer.
+/// How much memory likelihoods may take. One that finds no room to be kept for the next question is built
+/// anew for every question; of one that is too large even for that, chunks are built anew for every
+/// evaluation. That costs time and changes no bit of an answer.
 #[derive(Debug)]
 pub struct Budget {
+    /// What is left for likelihoods that are kept, of all shards together.
     left: AtomicUsize,
+    /// What one question may take beside those.
+    lent: usize,
 }
 
 /// Enough for a few million rows of a few dozen columns.
@@ -25,28 +29,36 @@ pub const KEPT_LIKELIHOODS: usize = 1 << 30;
 
 impl Default for Budget {
     fn default() -> Budget {
-        Budget::new(KEPT_LIKELIHOODS)
+        Budget::new(KEPT_LIKELIHOODS, usize::MAX)
     }
 }
 
 impl Budget {
-    /// So many bytes.
-    pub fn new(bytes: usize) -> Budget {
-        Budget { left: AtomicUsize::new(bytes) }
+    /// So many bytes for likelihoods that are kept, and so many for each question beside them.
+    pub fn new(kept: usize, lent: usize) -> Budget {
+        Budget { left: AtomicUsize::new(kept), lent }
     }
 
     /// Takes so many bytes, if they are there.
     fn take(&self, bytes: usize) -> bool {
-        let less = |left: usize| left.checked_sub(bytes);
-        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+        taken(&self.left, bytes)
     }
+
+    fn give_back(&self, bytes: usize) {
+        self.left.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+fn taken(left: &AtomicUsize, bytes: usize) -> bool {
+    let less = |left: usize| left.checked_sub(bytes);
+    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
 }
 
 /// One shard of the data.
 #[derive(Debug)]
 pub struct Shard {
     index: usize,
-    table: Table,
+    data: ShardData,
     /// Likelihoods built so far, by what they depend on: one study asks about a model many times,
     /// and maybe under several priors.
     likelihoods: Mutex<HashMap<u64, Arc<Likelihood>>>,
@@ -58,9 +70,9 @@ pub struct Shard {
 
 impl Shard {
     /// A shard of these rows.
-    pub fn new(index: usize, table: Table) -> Shard {
+    pub fn new(index: usize, rows: impl Into<ShardData>) -> Shard {
         let (likelihoods, budget) = (Mutex::default(), Arc::default());
-        Shard { index, table, likelihoods, budget, draws: None }
+        Shard { index, data: rows.into(), likelihoods, budget, draws: None }
     }
 
     /// Shares the memory for likelihoods with other shards.
@@ -79,8 +91,8 @@ impl Shard {
     }
 
     /// Its rows.
-    pub fn table(&self) -> &Table {
-        &self.table
+    pub fn data(&self) -> &ShardData {
+        &self.data
     }
 
     /// Answers a question. Errors name the shard and the model.
@@ -97,7 +109,7 @@ impl Shard {
     fn try_answer(&self, question: &Question) -> Result<Answer> {
         Ok(match question {
             Question::Describe { requests, weights } => {
-                Answer::Description(describe(&self.table, weights.as_deref(), requests)?)
+                Answer::Description(describe(&self.data, weights.as_deref(), requests)?)
             }
             Question::Statistics { recipe } => self.statistics(recipe)?,
             Question::Survey { model } => Answer::Survey(self.survey(model)?),
@@ -105,21 +117,22 @@ impl Shard {
                 Answer::Summary(Box::new(self.fit(model, *share, order)?))
             }
             Question::Augment { model, share, order, conditionals } => {
-                let (target, w) = self.local_target(model, *share)?;
-                let answer = augment(model, &target, w, order, *conditionals, self.index)?;
-                Answer::Augmentation(Box::new(answer))
+                let answer = self.on_target(model, *share, |target| {
+                    augment(model, &target.alone(), order, *conditionals, self.index)
+                });
+                Answer::Augmentation(Box::new(answer?))
             }
             Question::Expand { model, share, theta } => {
-                let target = self.target(model, *share)?;
                 fits(model, theta.len())?;
-                Answer::Expansion(target.expand(theta))
+                self.on_target(model, *share, |target| Ok(Answer::Expansion(target.expand(theta))))?
             }
             Question::Weigh { model, share, thetas } => {
-                let target = self.target(model, *share)?;
                 fits(model, thetas.cols())?;
-                let mut out = vec![0.0; thetas.rows()];
-                target.log_densities(thetas, &mut out);
-                Answer::Weights(out)
+                self.on_target(model, *share, |target| {
+                    let mut out = vec![0.0; thetas.rows()];
+                    target.log_densities(thetas, &mut out);
+                    Ok(Answer::Weights(out))
+                })?
             }
         })
     }
@@ -127,50 +140,69 @@ impl Shard {
     /// The likelihood of a model on these rows, kept from its first use on if there is room.
     fn likelihood(&self, model: &Model) -> Result<Arc<Likelihood>> {
         let key = model.likelihood_hash();
-        let mut built = self.likelihoods.lock().expect("no thread panics while it holds the lock");
-        if let Some(likelihood) = built.get(&key) {
+        let known = || self.likelihoods.lock().expect("no thread panics while it holds the lock");
+        if let Some(likelihood) = known().get(&key) {
             return Ok(likelihood.clone());
         }
-        let likelihood = Arc::new(Likelihood::of(model, &self.table)?);
-        if self.budget.take(likelihood.memory()) {
-            built.insert(key, likelihood.clone());
+        // Not under the lock: while this thread waits for others to build their chunks, it may take up
+        // another question to this very shard.
+        let most = Likelihood::most_memory(model, self.data.rows());
+        if !self.budget.take(most) {
+            let left = AtomicUsize::new(self.budget.lent);
+            let likelihood = Likelihood::of(model, &self.data, &|bytes| taken(&left, bytes))?;
+            return Ok(Arc::new(likelihood));
         }
-        Ok(likelihood)
+        let used = AtomicUsize::new(0);
+        let built = Likelihood::of(model, &self.data, &|bytes| {
+            used.fetch_add(bytes, Ordering::Relaxed);
+            true
+        });
+        let used = if built.is_ok() { used.into_inner() } else { 0 };
+        self.budget.give_back(most.saturating_sub(used));
+        let likelihood = Arc::new(built?);
+        // Somebody may have built the same meanwhile.
+        Ok(known().entry(key).or_insert(likelihood).clone())
     }
 
-    /// The subposterior, as a part of the whole.
-    fn target(&self, model: &Model, share: Share) -> Result<Subposterior> {
+    /// What comes of a subposterior.
+    fn on_target<T>(
+        &self,
+        model: &Model,
+        share: Share,
+        work: impl FnOnce(Subposterior) -> Result<T>,
+    ) -> Result<T> {
         let likelihood = self.likelihood(model)?;
         let w = share.of(likelihood.observations);
-        Ok(Subposterior::new(likelihood, model.free_priors(), w, 1.0, model.start()))
-    }
-
-    /// The subposterior to be looked at by itself, and its share: priors with a kink are rounded as wide as
-    /// the share makes them.
-    fn local_target(&self, model: &Model, share: Share) -> Result<(Subposterior, f64)> {
-        let likelihood = self.likelihood(model)?;
-        let w = share.of(likelihood.observations);
-        let priors = model.free_priors();
-        Ok((Subposterior::new(likelihood, priors, w, 1.0 / w, model.start()), w))
+        let (priors, start) = (model.free_priors(), model.start());
+        let result = work(Subposterior::new(likelihood.clone(), priors, w, start));
+        match likelihood.take_failure() {
+            Some(error) => Err(error),
+            None => result,
+        }
     }
 
     fn statistics(&self, recipe: &Recipe) -> Result<Answer> {
-        let design = recipe.design(&self.table)?;
-        let rows = design.response.len();
-        let weights = design.weights.unwrap_or_else(|| vec![1.0; rows]);
-        let scale = |column: Vec<f64>| -> Vec<f64> {
-            column.iter().zip(&weights).map(|(v, w)| v * w.sqrt()).collect()
-        };
-        let columns: Vec<Vec<f64>> =
-            design.columns.into_iter().chain([design.response]).map(scale).collect();
-        let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
-        let factor = Triangle::of_columns(&slices, rows).into_root();
-        Ok(Answer::Statistics { observations: weights.iter().sum(), factor })
+        let batches = self.data.batches(chunk_rows(recipe.columns.len()));
+        let parts = over_chunks(batches.len(), |k| {
+            let design = recipe.design(&*self.data.batch(batches[k].clone())?)?;
+            let weights = design.weights.unwrap_or_else(|| vec![1.0; design.response.len()]);
+            let columns = design.columns.iter().chain([&design.response]);
+            let columns: Vec<&[f64]> = columns.map(Vec::as_slice).collect();
+            Ok((Triangle::of_columns(&columns, &weights), weights.iter().sum::<f64>()))
+        });
+        let parts = parts.into_iter().collect::<Result<Vec<_>>>()?;
+        let observations = parts.iter().map(|(_, weight)| weight).sum();
+        let triangles = parts.into_iter().map(|(triangle, _)| triangle).collect();
+        let factor = Triangle::merge(triangles).expect("there is at least one batch").into_root();
+        Ok(Answer::Statistics { observations, factor })
     }
 
     fn survey(&self, model: &Model) -> Result<Survey> {
         let likelihood = self.likelihood(model)?;
         let gram = likelihood.gram();
+        if let Some(error) = likelihood.take_failure() {
+            return Err(error);
+        }
         // Squares overflow long before the numbers do.
         let unfit = model.free().zip(gram.diagonal()).find(|(_, square)| !square.is_finite());
         if let Some((parameter, _)) = unfit {
@@ -188,9 +220,9 @@ impl Shard {
     }
 
     fn fit(&self, model: &Model, share: Share, order: &FitOrder) -> Result<Summary> {
-        let (target, w) = self.local_target(model, share)?;
-        let target = target.with_power(order.power);
-        let fitted = fit(model, &target, w, order, self.index)?;
+        let fitted = self.on_target(model, share, |target| {
+            fit(model, &target.alone().with_power(order.power), order, self.index)
+        })?;
         if let (Some(folder), Some(sample)) = (&self.draws, &fitted.sample) {
             let names: Vec<String> = model.free().map(|p| p.name.clone()).collect();
             write_draws(&folder.join(draws_file(&model.name, self.index)), &names, sample)?;

@@ -72,9 +72,10 @@ fn priors() -> [Prior; 4] {
 
 fn target(family: Family, prior: Prior, share: f64) -> (Subposterior, Design) {
     let design = design(family, 101);
-    let likelihood = Arc::new(Likelihood::new(family, &design, &[None; 4], None, Kernel::Auto));
+    let likelihood =
+        Arc::new(Likelihood::new(family, design.clone(), &[None; 4], None, Kernel::Auto));
     let d = likelihood.dim();
-    (Subposterior::new(likelihood, vec![prior; d], share, 1.0 / share, vec![0.0; d]), design)
+    (Subposterior::new(likelihood, vec![prior; d], share, vec![0.0; d]).alone(), design)
 }
 
 const POINTS: [[f64; 5]; 3] =
@@ -167,11 +168,11 @@ fn weights_are_repeated_rows_and_fixed_parameters_are_constants() {
             offset: design.offset.as_deref().map(repeat),
             weights: None,
         };
-        let full = Likelihood::new(family, &design, &[None; 4], None, Kernel::Auto);
-        let long = Likelihood::new(family, &expanded, &[None; 4], None, Kernel::Auto);
+        let full = Likelihood::new(family, design.clone(), &[None; 4], None, Kernel::Auto);
+        let long = Likelihood::new(family, expanded.clone(), &[None; 4], None, Kernel::Auto);
         let held = Likelihood::new(
             family,
-            &design,
+            design.clone(),
             &[None, Some(POINTS[0][1]), None, None],
             family.extra().map(|_| POINTS[0][4]),
             Kernel::Auto,
@@ -206,7 +207,7 @@ fn extreme_predictors_stay_finite() {
                 weights: None,
             };
             let fixed = family.extra().map(|_| 0.0);
-            let likelihood = Likelihood::new(family, &design, &[None], fixed, Kernel::Auto);
+            let likelihood = Likelihood::new(family, design.clone(), &[None], fixed, Kernel::Auto);
             let mut out = [0.0; 2];
             likelihood.values(&[&[40.0], &[1e5]], &mut out);
             if family.is_binary() || sign < 0.0 {

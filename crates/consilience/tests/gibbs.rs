@@ -27,8 +27,8 @@ fn whole(data: &str, formula: &str, family: &str) -> Subposterior {
     let study = Study::parse(&case.text(), Path::new("study.toml")).unwrap();
     let plan = Plan::new(study, 2, &Silent).unwrap();
     let model = &plan.settings[0].model;
-    let likelihood = Likelihood::of(model, plan.engine().shard(0).table()).unwrap();
-    Subposterior::new(Arc::new(likelihood), model.free_priors(), 1.0, 1.0, model.start())
+    let likelihood = Likelihood::of(model, plan.engine().shard(0).data(), &|_| true).unwrap();
+    Subposterior::new(Arc::new(likelihood), model.free_priors(), 1.0, model.start())
 }
 
 fn mode(target: &Subposterior) -> Mode {
@@ -57,10 +57,10 @@ fn small(rows: usize, seed: u64) -> Design {
 }
 
 fn target(family: Family, design: &Design, fixed: &[Option<f64>], share: f64) -> Subposterior {
-    let likelihood = Arc::new(Likelihood::new(family, design, fixed, None, Kernel::Auto));
+    let likelihood = Arc::new(Likelihood::new(family, design.clone(), fixed, None, Kernel::Auto));
     let d = likelihood.dim();
     let prior = Prior::Normal { mean: 0.4, sd: 0.9 };
-    Subposterior::new(likelihood, vec![prior; d], share, 1.0, vec![0.0; d])
+    Subposterior::new(likelihood, vec![prior; d], share, vec![0.0; d])
 }
 
 /// Mean of a column of draws, with the standard error that 30 batch means show.
@@ -278,10 +278,10 @@ fn what_is_not_supported_is_refused_by_name() {
         assert!(message.contains("\"logistic\" and \"probit\""), "{message}");
         assert!(message.contains(family.name()), "{message}");
     }
-    let likelihood = Likelihood::new(Family::Probit, &small(30, 1), &[None; 2], None, Kernel::Auto);
+    let likelihood = Likelihood::new(Family::Probit, small(30, 1), &[None; 2], None, Kernel::Auto);
     let priors =
         vec![Prior::Normal { mean: 0.0, sd: 1.0 }, Prior::Laplace { mean: 0.0, scale: 2.0 }];
-    let kinked = Subposterior::new(Arc::new(likelihood), priors, 1.0, 1.0, vec![0.0; 2]);
+    let kinked = Subposterior::new(Arc::new(likelihood), priors, 1.0, vec![0.0; 2]);
     let message = refuse(&kinked, None);
     assert!(message.contains("parameter 2 is laplace(0, 2)"), "{message}");
 

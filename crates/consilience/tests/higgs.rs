@@ -210,10 +210,10 @@ fn a_shortage_of_memory_changes_no_bit() {
     };
     let plan = Plan::new(Study::read_with(example(), &overrides).unwrap(), 2, &Silent).unwrap();
     let all = plan.run(&Silent).unwrap();
-    for bytes in [0, 600_000] {
-        let budget = Arc::new(Budget::new(bytes));
+    for (kept, lent) in [(0, usize::MAX), (600_000, usize::MAX), (0, 0)] {
+        let budget = Arc::new(Budget::new(kept, lent));
         let shard =
-            |i| Shard::new(i, plan.engine().shard(i).table().clone()).with_budget(budget.clone());
+            |i| Shard::new(i, plan.engine().shard(i).data().clone()).with_budget(budget.clone());
         let engine = Threads::new((0..4).map(shard).collect(), 2).unwrap();
         assert_eq!(evidences(&plan.run_on(&engine, &Silent).unwrap()), evidences(&all));
     }

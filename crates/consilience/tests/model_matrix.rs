@@ -84,7 +84,7 @@ fn agreed(formulas: &[&str], shards: &[Table]) -> (Vec<Recipe>, usize) {
     let mut ask = |requests: &[Request]| {
         rounds += 1;
         let facts: Result<Vec<Vec<Fact>>, _> =
-            shards.iter().map(|shard| describe(shard, None, requests)).collect();
+            shards.iter().map(|shard| describe(&shard.clone().into(), None, requests)).collect();
         // Facts and requests cross the wire.
         let wire = postcard::to_stdvec(&facts?).unwrap();
         Ok(postcard::from_bytes(&wire).unwrap())

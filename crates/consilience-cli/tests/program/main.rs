@@ -5,6 +5,7 @@
 mod extras;
 mod faults;
 mod init;
+mod memory;
 mod output;
 mod runs;
 mod simulate;

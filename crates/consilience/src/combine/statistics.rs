@@ -119,13 +119,13 @@ impl Part {
         }
         columns.push(target);
         let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
-        let factor = Triangle::of_columns(&slices, outcome + 1);
+        let factor = Triangle::of_columns(&slices, &vec![1.0; outcome + 1]);
         Gaussian::from_factor(factor.root(), self.observations)
     }
 
     fn target(&self, model: &Model, places: &Places, share: f64) -> Subposterior {
         let likelihood = Likelihood::of_gaussian(self.gaussian(model, places), fixed_log_sd(model));
-        Subposterior::new(Arc::new(likelihood), model.free_priors(), share, 1.0, model.start())
+        Subposterior::new(Arc::new(likelihood), model.free_priors(), share, model.start())
     }
 }
 

@@ -9,8 +9,9 @@ use std::slice::from_ref;
 fn recipe(formula: &str, weights: Option<&str>, shards: &[Table]) -> Result<Recipe> {
     let exclude: Vec<String> = weights.map(String::from).into_iter().collect();
     let terms = Formula::parse(formula)?.terms(shards[0].names(), &exclude)?;
-    let mut ask =
-        |requests: &[Request]| shards.iter().map(|s| describe(s, weights, requests)).collect();
+    let mut ask = |requests: &[Request]| {
+        shards.iter().map(|s| describe(&s.clone().into(), weights, requests)).collect()
+    };
     Ok(agree(&[terms], weights, &mut ask)?.remove(0))
 }
 

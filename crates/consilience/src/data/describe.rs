@@ -5,6 +5,7 @@ use super::expr::Expr;
 use super::facts::{ColumnFact, Fact, GramFact, LevelCount, Levels, MAX_LEVELS, Moments, Word};
 use super::number::{level_name, parse_number, r_number};
 use super::poly::chebyshev;
+use super::shard_data::ShardData;
 use super::table::Table;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -32,8 +33,30 @@ pub enum Request {
     },
 }
 
-/// A shard's answers about a table, one per request. `weights` names the column of weights.
-pub fn describe(table: &Table, weights: Option<&str>, requests: &[Request]) -> Result<Vec<Fact>> {
+/// Rows that are described in one go.
+const BATCH: usize = 1 << 18;
+
+/// A shard's answers about its rows, one per request. `weights` names the column of weights.
+pub fn describe(
+    data: &ShardData,
+    weights: Option<&str>,
+    requests: &[Request],
+) -> Result<Vec<Fact>> {
+    let mut all: Option<Vec<Fact>> = None;
+    for rows in data.batches(BATCH) {
+        let facts = describe_table(&*data.batch(rows)?, weights, requests)?;
+        all = Some(match all {
+            None => facts,
+            Some(all) => {
+                let pairs = all.into_iter().zip(facts);
+                pairs.map(|(known, more)| known.merge(more)).collect::<Result<_>>()?
+            }
+        });
+    }
+    Ok(all.unwrap_or_default())
+}
+
+fn describe_table(table: &Table, weights: Option<&str>, requests: &[Request]) -> Result<Vec<Fact>> {
     let weights = weights.map(|name| row_weights(table, name)).transpose()?;
     let weights = weights.as_deref();
     requests.iter().map(|request| answer(table, weights, request)).collect()

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod agreement_tests;
 mod csv;
+mod decoded;
 mod describe;
 mod design;
 pub mod draws;
@@ -20,7 +21,11 @@ pub mod read;
 mod recipe;
 mod records;
 mod schema;
+mod scratch;
+
+mod shard_data;
 mod shard_file;
+pub mod source;
 pub mod split;
 pub mod table;
 mod terms;
@@ -40,6 +45,9 @@ pub use recipe::{
 };
 pub(crate) use schema::agree_or_blame;
 pub use schema::{Ask, agree};
+pub(crate) use scratch::Scratch;
+pub use scratch::Stored;
+pub use shard_data::ShardData;
 pub(crate) use shard_file::{read_shard, write_shard};
 pub use table::{Column, Origin, Table};
 pub use terms::{MAX_TERMS, Term, Terms};

@@ -22,6 +22,40 @@ pub(super) struct Part {
     odd: Option<Odd>,
 }
 
+/// What the values of a column are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Nothing but missing values: agrees with every kind.
+    Unknown,
+    Number,
+    Single,
+    Logical,
+    Text,
+}
+
+impl Kind {
+    /// The kind of a column whose parts are of these kinds.
+    pub fn of(parts: impl Iterator<Item = Kind>) -> Kind {
+        let (mut numbers, mut singles, mut logicals) = (false, false, false);
+        for part in parts {
+            match part {
+                Kind::Unknown => {}
+                Kind::Number => numbers = true,
+                Kind::Single => singles = true,
+                Kind::Logical => logicals = true,
+                Kind::Text => return Kind::Text,
+            }
+        }
+        match (numbers, singles, logicals) {
+            (false, false, true) => Kind::Logical,
+            (_, _, true) => Kind::Text,
+            (false, true, false) => Kind::Single,
+            (true, _, false) => Kind::Number,
+            (false, false, false) => Kind::Unknown,
+        }
+    }
+}
+
 /// The first value of a column that spells a number which is not finite.
 pub(super) struct Odd {
     pub line: u32,
@@ -72,9 +106,7 @@ impl Codes {
     pub fn append(&mut self, others: Codes) {
         let (mut codes, names) = others.into_levels();
         let new: Vec<u32> = names.iter().map(|name| self.code(name)).collect();
-        for code in &mut codes {
-            *code = new.get(*code as usize).copied().unwrap_or(MISSING);
-        }
+        renumber(&mut codes, &new);
         append(&mut self.codes, codes);
     }
 
@@ -209,18 +241,20 @@ impl Part {
         self.odd.as_ref()
     }
 
+    /// What its values are. Text that began otherwise counts as text.
+    pub fn kind(&self) -> Kind {
+        match self.values {
+            Values::Unknown => Kind::Unknown,
+            Values::Number(_) => Kind::Number,
+            Values::Single(_) => Kind::Single,
+            Values::Logical(_) => Kind::Logical,
+            Values::Text(_) | Values::Clash => Kind::Text,
+        }
+    }
+
     /// Whether the parts of a column, one per file, make it text.
     pub fn is_text<'a>(parts: impl Iterator<Item = &'a Part>) -> bool {
-        let (mut numbers, mut logicals) = (false, false);
-        for part in parts {
-            match part.values {
-                Values::Unknown => {}
-                Values::Number(_) | Values::Single(_) => numbers = true,
-                Values::Logical(_) => logicals = true,
-                Values::Text(_) | Values::Clash => return true,
-            }
-        }
-        numbers && logicals
+        Kind::of(parts.map(Part::kind)) == Kind::Text
     }
 
     /// Whether this part can be part of a text column as it is.
@@ -235,52 +269,115 @@ impl Part {
     /// The column that the parts make, in the order of the files. Each must be of the same kind or
     /// unknown.
     pub fn join(parts: Vec<Part>) -> Column {
-        let kind = parts.iter().find(|p| !matches!(p.values, Values::Unknown));
-        let is_text = kind.is_some_and(|p| matches!(p.values, Values::Text(_)));
-        let is_logical = kind.is_some_and(|p| matches!(p.values, Values::Logical(_)));
-        if parts.iter().all(|p| matches!(p.values, Values::Single(_))) && !parts.is_empty() {
-            return Part::join_singles(parts);
+        let kind = Kind::of(parts.iter().map(Part::kind));
+        let mut levels = Codes::default();
+        if kind == Kind::Text {
+            // Each level is numbered with its first row, over all parts.
+            for part in parts {
+                match part.values {
+                    Values::Text(text) => levels.append(text),
+                    Values::Unknown => {
+                        levels.codes.resize(levels.codes.len() + part.rows, MISSING);
+                    }
+                    _ => unreachable!("the parts of a column differ in kind"),
+                }
+            }
+            let (codes, levels) = levels.into_levels();
+            return Column::Text { codes, levels: Arc::new(levels) };
         }
-        let (mut numbers, mut codes, mut levels) = (Vec::new(), Vec::new(), Codes::default());
+        let settled = Settled::new(kind, levels);
+        let settle = |part: Part| part.settle(&settled).expect("the parts are of one kind");
+        let mut parts = parts.into_iter().map(settle);
+        let mut all = parts.next().unwrap_or(Column::Number(Vec::new()));
         for part in parts {
-            match part.values {
-                Values::Number(values) if !is_text && !is_logical => append(&mut numbers, values),
-                Values::Single(values) if !is_text && !is_logical => {
-                    numbers.extend(values.into_iter().map(f64::from));
-                }
-                Values::Logical(values) if is_logical => append(&mut codes, values),
-                Values::Text(text) if is_text => {
-                    levels.append(text);
-                }
-                Values::Unknown if is_text => {
-                    levels.codes.resize(levels.codes.len() + part.rows, MISSING);
-                }
-                Values::Unknown if is_logical => codes.resize(codes.len() + part.rows, MISSING),
-                Values::Unknown => numbers.resize(numbers.len() + part.rows, f64::NAN),
+            match (&mut all, part) {
+                (Column::Number(all), Column::Number(values)) => append(all, values),
+                (Column::Single(all), Column::Single(values)) => append(all, values),
+                (Column::Logical(all), Column::Logical(values)) => append(all, values),
                 _ => unreachable!("the parts of a column differ in kind"),
             }
         }
-        match (is_text, is_logical) {
-            (true, _) => {
-                let (codes, levels) = levels.into_levels();
-                Column::Text { codes, levels: Arc::new(levels) }
+        all
+    }
+
+    /// The part as a column of the kind that the whole column is. None if it is of another kind, or
+    /// text of a level that is not known.
+    pub fn settle(self, settled: &Settled) -> Option<Column> {
+        let rows = self.rows;
+        Some(match (settled, self.values) {
+            (Settled::Number, Values::Number(values)) => Column::Number(values),
+            (Settled::Number, Values::Single(values)) => {
+                Column::Number(values.into_iter().map(f64::from).collect())
             }
-            (_, true) => Column::Logical(codes),
-            _ => Column::Number(numbers),
+            (Settled::Number, Values::Unknown) => Column::Number(vec![f64::NAN; rows]),
+            (Settled::Single, Values::Single(values)) => Column::Single(values),
+            (Settled::Single, Values::Unknown) => Column::Single(vec![f32::NAN; rows]),
+            (Settled::Logical, Values::Logical(codes)) => Column::Logical(codes),
+            (Settled::Logical, Values::Unknown) => Column::Logical(vec![MISSING; rows]),
+            (Settled::Text { codes: known, names }, Values::Text(text)) => {
+                let (mut codes, levels) = text.into_levels();
+                let new = levels.iter().map(|level| known.levels.get(level).copied());
+                renumber(&mut codes, &new.collect::<Option<Vec<u32>>>()?);
+                Column::Text { codes, levels: names.clone() }
+            }
+            (Settled::Text { names, .. }, Values::Unknown) => {
+                Column::Text { codes: vec![MISSING; rows], levels: names.clone() }
+            }
+            _ => return None,
+        })
+    }
+
+    /// Adds the levels of text, in the order of their numbers, to others.
+    pub fn levels_to(&self, all: &mut Codes) {
+        let Values::Text(text) = &self.values else { return };
+        let mut levels: Vec<(&String, u32)> = text.levels.iter().map(|(l, &c)| (l, c)).collect();
+        levels.sort_unstable_by_key(|(_, code)| *code);
+        levels.into_iter().for_each(|(level, _)| {
+            all.code(level);
+        });
+    }
+}
+
+/// What a column is, known before its values are read.
+pub(super) enum Settled {
+    Number,
+    Single,
+    Logical,
+    Text {
+        /// The numbers of the levels.
+        codes: Codes,
+        /// The levels in the order of their numbers.
+        names: Arc<Vec<String>>,
+    },
+}
+
+impl Settled {
+    /// Whether this is a column of text.
+    pub fn is_text(&self) -> bool {
+        matches!(self, Settled::Text { .. })
+    }
+
+    /// A column of this kind; the levels are for text. If nothing is known these are numbers.
+    pub fn new(kind: Kind, levels: Codes) -> Settled {
+        match kind {
+            Kind::Unknown | Kind::Number => Settled::Number,
+            Kind::Single => Settled::Single,
+            Kind::Logical => Settled::Logical,
+            Kind::Text => {
+                let mut names = vec![String::new(); levels.levels.len()];
+                for (level, &code) in &levels.levels {
+                    names[code as usize].clone_from(level);
+                }
+                Settled::Text { codes: levels, names: Arc::new(names) }
+            }
         }
     }
 }
 
-impl Part {
-    /// Numbers that are all of half the digits stay so.
-    fn join_singles(parts: Vec<Part>) -> Column {
-        let mut all = Vec::new();
-        for part in parts {
-            if let Values::Single(values) = part.values {
-                append(&mut all, values);
-            }
-        }
-        Column::Single(all)
+/// Codes of levels that have got other numbers.
+fn renumber(codes: &mut [u32], new: &[u32]) {
+    for code in codes {
+        *code = new.get(*code as usize).copied().unwrap_or(MISSING);
     }
 }
 

@@ -116,8 +116,11 @@ pub fn read_table(files: &[PathBuf], format: &TextFormat, wanted: &Wanted) -> Re
 
     let is_text: Vec<bool> =
         (0..names.len()).map(|i| Part::is_text(parts.iter().map(|p| &p.columns[i]))).collect();
-    refuse_non_finite(files, &names, &parts, &is_text)?;
-    reread_as_text(files, format, &names, &mut parts, &is_text)?;
+    for (file, part) in files.iter().zip(&parts) {
+        refuse_non_finite(file, &names, part, &is_text)?;
+    }
+    let again = files.par_iter().zip(&mut parts);
+    in_order(again.map(|(file, part)| reread_as_text(file, format, &names, part, &is_text)))?;
 
     let comments = parts.iter().map(|p| p.comments).sum();
     let origin = origin(files, &parts)?;
@@ -132,7 +135,7 @@ pub fn read_table(files: &[PathBuf], format: &TextFormat, wanted: &Wanted) -> Re
 }
 
 /// The columns to read, in the file's order.
-fn wanted_names(file: &Path, names: &[String], wanted: &Wanted) -> Result<Vec<String>> {
+pub(super) fn wanted_names(file: &Path, names: &[String], wanted: &Wanted) -> Result<Vec<String>> {
     let Wanted::Named(wanted) = wanted else { return Ok(names.to_vec()) };
     for name in *wanted {
         position(file, names, name)?;
@@ -163,30 +166,38 @@ pub(super) fn check_names(place: Place, names: &[String]) -> Result<()> {
     Ok(())
 }
 
+/// Where these columns stand in a file. If `strict` it may have no others.
+pub(super) fn select(
+    file: &Path,
+    columns: &[&str],
+    strict: bool,
+    names: &[String],
+) -> Result<Vec<usize>> {
+    let indices: Result<Vec<usize>> =
+        columns.iter().map(|name| position(file, names, name)).collect();
+    // Missing columns first: a column too many is often one that is spelled differently.
+    let indices = indices?;
+    let extra = |i: &usize| strict && !indices.contains(i);
+    if let Some(i) = (0..names.len()).find(extra) {
+        let message = format!(
+            "there is a column `{}` that the first file lacks; take it out, or say which columns are wanted",
+            names[i]
+        );
+        return Err(Error::input_at(Place::file(file), message));
+    }
+    Ok(indices)
+}
+
 /// Reads these columns of one file; those marked true as text whatever they hold. If `strict`
 /// the file may have no other columns.
-fn decode(
+pub(super) fn decode(
     file: &Path,
     format: &TextFormat,
     columns: &[(&str, bool)],
     strict: bool,
 ) -> Result<FilePart> {
-    let select = |names: &[String]| {
-        let indices: Result<Vec<usize>> =
-            columns.iter().map(|(name, _)| position(file, names, name)).collect();
-        // Missing columns first: a column too many is often one that is spelled differently.
-        let indices = indices?;
-        let extra = |i: &usize| strict && !indices.contains(i);
-        if let Some(i) = (0..names.len()).find(extra) {
-            let message = format!(
-                "there is a column `{}` that the first file lacks; take it out, or say which columns are wanted",
-                names[i]
-            );
-            return Err(Error::input_at(Place::file(file), message));
-        }
-        Ok(indices)
-    };
-    let as_text: Vec<bool> = columns.iter().map(|(_, as_text)| *as_text).collect();
+    let (columns, as_text): (Vec<&str>, Vec<bool>) = columns.iter().copied().unzip();
+    let select = |names: &[String]| select(file, &columns, strict, names);
     match format_of(file)? {
         Format::Text(text) => csv::decode(file, text, format, &select, &as_text),
         Format::Parquet => parquet::decode(file, &select, &as_text),
@@ -199,62 +210,62 @@ fn in_order<T: Send>(results: impl IndexedParallelIterator<Item = Result<T>>) ->
 }
 
 /// In a column that is no text a value that is not finite is an error: the first one in order of
-/// files, lines and columns.
-fn refuse_non_finite(
-    files: &[PathBuf],
+/// lines and columns.
+pub(super) fn refuse_non_finite(
+    file: &Path,
     names: &[String],
-    parts: &[FilePart],
+    part: &FilePart,
     is_text: &[bool],
 ) -> Result<()> {
-    for (file, part) in files.iter().zip(parts) {
-        let odd = (0..names.len())
-            .filter(|&i| !is_text[i])
-            .filter_map(|i| part.columns[i].odd().map(|odd| (odd, &names[i])))
-            .min_by_key(|(odd, _)| odd.line);
-        if let Some((odd, name)) = odd {
-            let message = format!(
-                "`{}` is not a finite number; leave the value empty or write NA if it is missing",
-                odd.value
-            );
-            let place = Place::file(file).line(u64::from(odd.line)).column(name);
-            return Err(Error::input_at(place, message));
-        }
+    let odd = (0..names.len())
+        .filter(|&i| !is_text[i])
+        .filter_map(|i| part.columns[i].odd().map(|odd| (odd, &names[i])))
+        .min_by_key(|(odd, _)| odd.line);
+    let Some((odd, name)) = odd else { return Ok(()) };
+    let message = format!(
+        "`{}` is not a finite number; leave the value empty or write NA if it is missing",
+        odd.value
+    );
+    Err(Error::input_at(Place::file(file).line(u64::from(odd.line)).column(name), message))
+}
+
+/// Reads again, as text, what is text after all but was not read so.
+pub(super) fn reread_as_text(
+    file: &Path,
+    format: &TextFormat,
+    names: &[String],
+    part: &mut FilePart,
+    is_text: &[bool],
+) -> Result<()> {
+    let again: Vec<usize> =
+        (0..names.len()).filter(|&i| is_text[i] && !part.columns[i].can_join_text()).collect();
+    if again.is_empty() {
+        return Ok(());
+    }
+    let columns: Vec<_> = again.iter().map(|&i| (names[i].as_str(), true)).collect();
+    let text = decode(file, format, &columns, false)?;
+    if text.numbers != part.numbers {
+        return Err(changed(file));
+    }
+    for (i, column) in again.into_iter().zip(text.columns) {
+        part.columns[i] = column;
     }
     Ok(())
 }
 
-/// Reads again, as text, what is text after all but was not read so.
-fn reread_as_text(
-    files: &[PathBuf],
-    format: &TextFormat,
-    names: &[String],
-    parts: &mut [FilePart],
-    is_text: &[bool],
-) -> Result<()> {
-    in_order(files.par_iter().zip(parts).map(|(file, part)| {
-        let again: Vec<usize> =
-            (0..names.len()).filter(|&i| is_text[i] && !part.columns[i].can_join_text()).collect();
-        if again.is_empty() {
-            return Ok(());
-        }
-        let columns: Vec<_> = again.iter().map(|&i| (names[i].as_str(), true)).collect();
-        let text = decode(file, format, &columns, false)?;
-        if text.numbers != part.numbers {
-            let message = "the file changed while it was read; run again";
-            return Err(Error::input_at(Place::file(file), message));
-        }
-        for (i, column) in again.into_iter().zip(text.columns) {
-            part.columns[i] = column;
-        }
-        Ok(())
-    }))
-    .map(|_| ())
+/// A file that is no longer what it was when it was first looked at.
+pub(super) fn changed(file: &Path) -> Error {
+    Error::input_at(Place::file(file), "the file changed while it was read; run again")
 }
 
 /// Where the rows of all files stood.
 fn origin(files: &[PathBuf], parts: &[FilePart]) -> Result<Origin> {
-    let kinds = files.iter().map(|file| Ok((file.clone(), format_of(file)? != Format::Parquet)));
-    let files = Arc::new(kinds.collect::<Result<Vec<_>>>()?);
     let rows = (0..).zip(parts).flat_map(|(file, p)| p.numbers.iter().map(move |&n| (file, n)));
-    Ok(Origin { files, rows: rows.collect() })
+    Ok(Origin { files: counted(files)?, rows: rows.collect() })
+}
+
+/// The files, and whether their rows are counted in lines.
+pub(super) fn counted(files: &[PathBuf]) -> Result<Arc<Vec<(PathBuf, bool)>>> {
+    let kinds = files.iter().map(|file| Ok((file.clone(), format_of(file)? != Format::Parquet)));
+    kinds.collect::<Result<Vec<_>>>().map(Arc::new)
 }

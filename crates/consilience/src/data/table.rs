@@ -3,6 +3,7 @@
 use crate::{Error, Place, Result};
 use rayon::prelude::*;
 use std::borrow::Cow;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -105,6 +106,33 @@ impl Column {
         }
     }
 
+    fn append(&mut self, other: Column) {
+        match (self, other) {
+            (Column::Number(values), Column::Number(more)) => values.extend(more),
+            (Column::Single(values), Column::Single(more)) => values.extend(more),
+            (Column::Logical(codes), Column::Logical(more)) => codes.extend(more),
+            (Column::Text { codes, levels }, Column::Text { codes: more, levels: others }) => {
+                codes.extend(more);
+                if others.len() > levels.len() {
+                    *levels = others;
+                }
+            }
+            _ => panic!("two columns of one name differ in kind"),
+        }
+    }
+
+    /// Some rows that stand together.
+    pub fn slice(&self, rows: Range<usize>) -> Column {
+        match self {
+            Column::Number(values) => Column::Number(values[rows].to_vec()),
+            Column::Single(values) => Column::Single(values[rows].to_vec()),
+            Column::Text { codes, levels } => {
+                Column::Text { codes: codes[rows].to_vec(), levels: levels.clone() }
+            }
+            Column::Logical(codes) => Column::Logical(codes[rows].to_vec()),
+        }
+    }
+
     /// The rows with these numbers, in this order.
     pub fn select(&self, rows: &[usize]) -> Column {
         let pick = |codes: &[u32]| rows.iter().map(|&r| codes[r]).collect();
@@ -188,6 +216,48 @@ impl Table {
         Table { names: self.names.clone(), columns, origin }
     }
 
+    /// The columns, in the order of their names.
+    pub(crate) fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The bytes that a row takes, where it came from included.
+    pub(crate) fn row_bytes(&self) -> usize {
+        let width = |column: &Column| if matches!(column, Column::Number(_)) { 8 } else { 4 };
+        self.columns.iter().map(width).sum::<usize>() + 8
+    }
+
+    /// The bytes that all rows take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.rows() * self.row_bytes()
+    }
+
+    /// Puts the rows of another table with the same columns behind these. Codes of text must mean the same
+    /// in both; one of them may know more levels.
+    ///
+    /// # Panics
+    ///
+    /// If the columns differ in name or kind. A table without rows takes those of the other.
+    pub(crate) fn append(&mut self, other: Table) {
+        if self.rows() == 0 {
+            *self = other;
+            return;
+        }
+        assert_eq!(self.names, other.names, "the same columns");
+        for (own, more) in self.columns.iter_mut().zip(other.columns) {
+            own.append(more);
+        }
+        self.origin.rows.extend(other.origin.rows);
+    }
+
+    /// Some rows that stand together.
+    pub fn slice(&self, rows: Range<usize>) -> Table {
+        let columns = self.columns.iter().map(|c| c.slice(rows.clone())).collect();
+        let origin =
+            Origin { files: self.origin.files.clone(), rows: self.origin.rows[rows].to_vec() };
+        Table { names: self.names.clone(), columns, origin }
+    }
+
     /// Deals the rows out to so many tables, `assignment` naming each row's. Columns are given up one
     /// after the other, so that the rows are not in memory twice.
     ///
@@ -262,6 +332,7 @@ mod tests {
         let parts = whole.clone().deal(&[2, 0, 2, 0, 0], 4);
         let rows: [&[usize]; 4] = [&[1, 3, 4], &[], &[0, 2], &[]];
         assert_eq!(parts, rows.map(|rows| whole.select(rows)));
+        assert_eq!(whole.slice(1..3), whole.select(&[1, 2]));
     }
 
     #[test]

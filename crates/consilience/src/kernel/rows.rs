@@ -31,7 +31,7 @@ pub struct Rows {
     pub(super) total: Vec<Lanes>,
     /// Whether any offset is not 0.
     pub(super) has_offset: bool,
-    /// X't, and t'offset: Σ t·η is one dot product.
+    /// X't, and t'offset, of a Poisson: Σ t·η is one dot product. Empty otherwise.
     linear: Vec<f64>,
     linear_offset: f64,
     /// Σ t.
@@ -97,6 +97,10 @@ impl Rows {
         let mut own: Vec<u32> = Vec::new();
         for panel in 0..panels {
             if panel.is_multiple_of(BLOCK) {
+                if panel == BLOCK {
+                    // What the first block took tells what all will take, roughly.
+                    x.reserve(x.len() * panels / BLOCK - x.len());
+                }
                 blocks.push(Block { groups: Vec::new() });
             }
             let groups = &mut blocks.last_mut().expect("one was begun").groups;
@@ -131,6 +135,14 @@ impl Rows {
                 }
             }
         }
+        let (linear, linear_offset) = match family {
+            Family::Poisson => (
+                columns.iter().map(|c| dot_compensated(c, total)).collect(),
+                dot_compensated(offset, total),
+            ),
+            _ => (Vec::new(), 0.0),
+        };
+        x.shrink_to_fit();
         Rows {
             family,
             path: Path::of(kernel),
@@ -139,8 +151,8 @@ impl Rows {
             index,
             x,
             has_offset: offset.iter().any(|o| *o != 0.0),
-            linear: columns.iter().map(|c| dot_compensated(c, total)).collect(),
-            linear_offset: dot_compensated(offset, total),
+            linear,
+            linear_offset,
             all: total.iter().sum(),
             offset: in_panels(offset),
             count,
@@ -152,6 +164,12 @@ impl Rows {
     pub fn with_path(mut self, path: Path) -> Rows {
         self.path = path;
         self
+    }
+
+    /// About how many bytes they take.
+    pub fn memory(&self) -> usize {
+        let lanes = self.offset.len() + self.count.len() + self.total.len();
+        (self.x.len() + lanes) * size_of::<Line>() + self.index.len() * size_of::<u32>()
     }
 
     /// The family.

@@ -19,16 +19,27 @@ impl Triangle {
         Triangle { root: Matrix::zeros(columns, columns) }
     }
 
-    /// The factor of a matrix that is given by columns.
-    pub fn of_columns(columns: &[&[f64]], rows: usize) -> Triangle {
+    /// The factor of a matrix that is given by columns, each row counted with its weight.
+    pub fn of_columns(columns: &[&[f64]], weights: &[f64]) -> Triangle {
+        let roots: Vec<f64> = weights.iter().map(|w| w.sqrt()).collect();
         let mut triangle = Triangle::new(columns.len());
-        let mut first = 0;
-        while first < rows {
-            let block = first..(first + BLOCK).min(rows);
-            first = block.end;
-            triangle.fold(columns.iter().map(|c| c[block.clone()].to_vec()).collect());
+        for (k, roots) in roots.chunks(BLOCK).enumerate() {
+            let first = k * BLOCK;
+            let scaled = |column: &&[f64]| -> Vec<f64> {
+                column[first..].iter().zip(roots).map(|(value, root)| value * root).collect()
+            };
+            triangle.fold(columns.iter().map(scaled).collect());
         }
         triangle
+    }
+
+    /// The factor of the rows of several together; `None` of none.
+    pub fn merge(mut triangles: Vec<Triangle>) -> Option<Triangle> {
+        let columns = triangles.first()?.root.cols();
+        match triangles.len() {
+            1 => triangles.pop(),
+            _ => Some(Triangle::of_rows(triangles.iter().map(Triangle::root), columns)),
+        }
     }
 
     /// The factor of the rows of several matrices together.
@@ -101,7 +112,7 @@ mod tests {
         for rows in [0, 1, 3, 255, 256, 1000] {
             let columns = columns(rows, 5);
             let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
-            let root = Triangle::of_columns(&slices, rows).into_root();
+            let root = Triangle::of_columns(&slices, &vec![1.0; rows]).into_root();
             let square = root.transpose().product(&root);
             for (a, b) in square.data().iter().zip(gram(&columns).data()) {
                 assert!((a - b).abs() < 1e-12 * (1.0 + rows as f64), "{rows} rows: {a} {b}");
@@ -117,7 +128,7 @@ mod tests {
         let columns = columns(900, 4);
         let part = |range: std::ops::Range<usize>| {
             let slices: Vec<&[f64]> = columns.iter().map(|c| &c[range.clone()]).collect();
-            Triangle::of_columns(&slices, range.len()).into_root()
+            Triangle::of_columns(&slices, &vec![1.0; range.len()]).into_root()
         };
         let parts = [part(0..2), part(2..400), part(400..900)];
         let together = Triangle::of_rows(&parts, 4).into_root();
@@ -132,7 +143,7 @@ mod tests {
     fn nearly_equal_columns_stay_apart() {
         let base = &columns(500, 2);
         let near: Vec<f64> = base[0].iter().zip(&base[1]).map(|(a, b)| a + 1e-9 * b).collect();
-        let root = Triangle::of_columns(&[&base[0], &near], 500).into_root();
+        let root = Triangle::of_columns(&[&base[0], &near], &[1.0; 500]).into_root();
         let along = dot(&base[1], &base[0]) / dot(&base[0], &base[0]);
         let rest: f64 =
             base[1].iter().zip(&base[0]).map(|(b, a)| (b - along * a).powi(2)).sum::<f64>();

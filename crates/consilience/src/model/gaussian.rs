@@ -1,7 +1,7 @@
 //! The Gaussian likelihood, which knows its rows through a triangle of numbers.
 
 use super::likelihood::append;
-use crate::math::{LOG_2PI, Matrix, Triangle, dot};
+use crate::math::{LOG_2PI, Matrix, dot};
 use crate::target::Expansion;
 use libm::exp;
 
@@ -26,19 +26,6 @@ pub struct Gaussian {
 }
 
 impl Gaussian {
-    /// The likelihood of rows with these columns, outcomes less offsets, and weights.
-    pub fn of_rows(columns: &[&Vec<f64>], target: &[f64], weights: &[f64]) -> Gaussian {
-        let roots: Vec<f64> = weights.iter().map(|w| w.sqrt()).collect();
-        let scaled = |values: &[f64]| -> Vec<f64> {
-            values.iter().zip(&roots).map(|(v, w)| v * w).collect()
-        };
-        let mut all: Vec<Vec<f64>> = columns.iter().map(|c| scaled(c)).collect();
-        all.push(scaled(target));
-        let slices: Vec<&[f64]> = all.iter().map(Vec::as_slice).collect();
-        let factor = Triangle::of_columns(&slices, target.len());
-        Gaussian::from_factor(factor.root(), weights.iter().sum())
-    }
-
     /// The likelihood of all rows A = [X, y] with this triangular factor of A'A.
     pub fn from_factor(factor: &Matrix, observations: f64) -> Gaussian {
         let p = factor.cols() - 1;

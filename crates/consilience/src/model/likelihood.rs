@@ -1,17 +1,18 @@
 //! The likelihood of one shard's rows under one model.
 
-use crate::data::{Design, Table};
-use crate::kernel::{Kernel, Rows};
-use crate::math::Matrix;
-use crate::math::special::log_rising_ratio;
+use super::chunks::{Away, Chunks, chunk_rows, over_chunks};
+use super::piece::{Outcomes, Piece, PieceBody};
+use crate::data::{Design, ShardData};
+use crate::kernel::{Extra, Kernel, Rows};
+use crate::math::{Compensated, Matrix, Triangle};
 use crate::model::{Family, Gaussian, Model};
 use crate::target::Expansion;
 use crate::{Error, Result};
-use libm::{exp, lgamma, log};
-use std::collections::HashMap;
+use libm::{exp, log};
+use rayon::prelude::*;
 
 /// log p(y_s|θ) for θ = the free coefficients, then the family's own parameter if it is free.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Likelihood {
     /// Observations: rows, each counted with its weight.
     pub observations: f64,
@@ -25,75 +26,77 @@ pub struct Likelihood {
     body: Body,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 enum Body {
     Gaussian(Gaussian),
-    Rows { rows: Rows, constant: f64, outcomes: Option<Outcomes> },
+    Rows { chunks: Chunks, constant: f64, outcomes: Option<Outcomes> },
 }
-
-/// The distinct outcomes of a negative binomial with their counts.
-#[derive(Debug, Clone)]
-struct Outcomes(Vec<(f64, f64)>);
 
 /// The furthest log dispersion that is told apart: e^±700 is where doubles end, and the likelihood
 /// has reached its limit (Poisson on the far side) long before.
 const FURTHEST: f64 = 700.0;
+
+/// Points that one task takes at a time: enough that rows in cache serve many of them.
+const POINTS: usize = 128;
 
 impl Likelihood {
     /// Builds the likelihood of these rows. `fixed[j]` holds coefficient j, `fixed_extra` the
     /// family's own parameter. `kernel` is whose instructions evaluations use.
     pub fn new(
         family: Family,
-        design: &Design,
-        fixed: &[Option<f64>],
-        fixed_extra: Option<f64>,
-        kernel: Kernel,
-    ) -> Likelihood {
-        Likelihood::of_design(family, design.clone(), fixed, fixed_extra, kernel)
-    }
-
-    /// The same without a copy of the design.
-    fn of_design(
-        family: Family,
         design: Design,
         fixed: &[Option<f64>],
         fixed_extra: Option<f64>,
         kernel: Kernel,
     ) -> Likelihood {
-        let y = design.response;
-        let n = y.len();
-        let weights = design.weights.unwrap_or_else(|| vec![1.0; n]);
-        let mut offset = design.offset.unwrap_or_else(|| vec![0.0; n]);
-        let mut columns = Vec::new();
-        for (column, value) in design.columns.into_iter().zip(fixed) {
-            match value {
-                None => columns.push(column),
-                Some(value) => {
-                    offset.iter_mut().zip(column).for_each(|(o, x)| *o += value * x);
+        let piece = Piece::new(family, design, fixed, kernel);
+        Likelihood::of_pieces(vec![piece], fixed_extra, None)
+    }
+
+    /// The likelihood of a model on a shard's rows. An outcome that the family cannot have is an error
+    /// that names its place. Chunks of rows stay in memory if `room` says so, which is told how many
+    /// bytes they take; others are fetched again whenever they are needed.
+    pub fn of(
+        model: &Model,
+        data: &ShardData,
+        room: &(dyn Fn(usize) -> bool + Sync),
+    ) -> Result<Likelihood> {
+        let columns = model.recipe.columns.len();
+        let ranges = data.batches(chunk_rows(columns));
+        let pieces = over_chunks(ranges.len(), |k| {
+            let mut piece = Piece::of(model, &*data.batch(ranges[k].clone())?)?;
+            piece.keep_if(room);
+            Ok(piece)
+        });
+        let pieces: Vec<Piece> = pieces.into_iter().collect::<Result<_>>()?;
+        let fixed_extra = model.parameters.get(columns).and_then(|p| p.prior.fixed());
+        let away = Away { model: model.clone(), data: data.clone(), ranges };
+        Ok(Likelihood::of_pieces(pieces, fixed_extra, Some(away)))
+    }
+
+    fn of_pieces(pieces: Vec<Piece>, fixed_extra: Option<f64>, away: Option<Away>) -> Likelihood {
+        let observations = pieces.iter().map(|p| p.observations).sum();
+        let distinct = pieces.iter().map(|p| p.distinct).sum();
+        let coefficients = pieces[0].nonzero.len();
+        let nonzero = |j: usize| pieces.iter().map(|p| p.nonzero[j]).sum();
+        let nonzero = (0..coefficients).map(nonzero).collect();
+        let (mut triangles, mut held) = (Vec::new(), Vec::new());
+        let (mut constant, mut outcomes) = (0.0, None);
+        for piece in pieces {
+            match piece.body {
+                PieceBody::Gaussian(triangle) => triangles.push(triangle),
+                PieceBody::Rows { rows, constant: own, outcomes: theirs } => {
+                    held.push(rows);
+                    constant += own;
+                    if let Some(theirs) = theirs {
+                        outcomes.get_or_insert_with(Outcomes::default).add(&theirs);
+                    }
                 }
             }
         }
-        let counted = |(x, w): (&f64, &f64)| if *x == 0.0 { 0.0 } else { *w };
-        let nonzero = columns.iter().map(|c| c.iter().zip(&weights).map(counted).sum()).collect();
-        let observations = weights.iter().sum();
-        let coefficients = columns.len();
-        let mut distinct = n;
-        let body = if family == Family::Gaussian {
-            let target: Vec<f64> = y.iter().zip(&offset).map(|(y, o)| y - o).collect();
-            let columns: Vec<&Vec<f64>> = columns.iter().collect();
-            Body::Gaussian(Gaussian::of_rows(&columns, &target, &weights))
-        } else {
-            let outcomes =
-                (family == Family::NegativeBinomial).then(|| Outcomes::new(&y, &weights));
-            let constant = if family.is_count() {
-                -y.iter().zip(&weights).map(|(y, w)| w * lgamma(y + 1.0)).sum::<f64>()
-            } else {
-                0.0
-            };
-            let Merged { columns, offset, count, total } = Merged::new(columns, y, offset, weights);
-            distinct = count.len();
-            let rows = Rows::new(family, &columns, &offset, &count, &total, kernel);
-            Body::Rows { rows, constant, outcomes }
+        let body = match Triangle::merge(triangles) {
+            Some(factor) => Body::Gaussian(Gaussian::from_factor(factor.root(), observations)),
+            None => Body::Rows { chunks: Chunks::new(held, away), constant, outcomes },
         };
         Likelihood { observations, nonzero, distinct, coefficients, fixed_extra, body }
     }
@@ -112,33 +115,21 @@ impl Likelihood {
         }
     }
 
-    /// The likelihood of a model on a table. An outcome that the family cannot have is an error
-    /// that names its place.
-    pub fn of(model: &Model, table: &Table) -> Result<Likelihood> {
-        let design = model.recipe.design(table)?;
-        for (row, &y) in design.response.iter().enumerate() {
-            if let Some(wanted) = model.family.refuses(y) {
-                let place = table.place(row, Some(&model.recipe.response.text));
-                let message = format!(
-                    "the outcome {y} does not fit family = \"{}\", which needs {wanted}; {}",
-                    model.family,
-                    remedy(model.family, &model.recipe.response.text)
-                );
-                return Err(Error::input_at(place, message));
-            }
+    /// The most bytes that the likelihood of a model on so many rows can take.
+    pub fn most_memory(model: &Model, rows: usize) -> usize {
+        let columns = model.recipe.columns.len();
+        match model.family {
+            Family::Gaussian => 3 * columns * columns * size_of::<f64>(),
+            // The columns; offset, count and total of every row; the columns' numbers.
+            _ => (rows + 8) * (columns + 4) * size_of::<f64>(),
         }
-        let fixed: Vec<Option<f64>> = model.parameters.iter().map(|p| p.prior.fixed()).collect();
-        let (coefficients, own) = fixed.split_at(design.columns.len());
-        let own = own.first().copied().flatten();
-        Ok(Likelihood::of_design(model.family, design, coefficients, own, model.kernel))
     }
 
-    /// About how many bytes it takes.
-    pub fn memory(&self) -> usize {
+    /// Why rows could not be fetched again, if that happened: evaluations since then are worth nothing.
+    pub fn take_failure(&self) -> Option<Error> {
         match &self.body {
-            Body::Gaussian(_) => 2 * self.coefficients * self.coefficients * size_of::<f64>(),
-            // The columns; offset, count and total of every row.
-            Body::Rows { .. } => self.distinct * (self.coefficients + 3) * size_of::<f64>(),
+            Body::Gaussian(_) => None,
+            Body::Rows { chunks, .. } => chunks.take_failure(),
         }
     }
 
@@ -146,15 +137,22 @@ impl Likelihood {
     pub fn gram(&self) -> Matrix {
         match &self.body {
             Body::Gaussian(gaussian) => gaussian.gram(),
-            Body::Rows { rows, .. } => rows.gram(),
+            Body::Rows { chunks, .. } => {
+                let mut sum = Matrix::zeros(self.coefficients, self.coefficients);
+                for part in chunks.map(|rows, _| rows.gram()).unwrap_or_default() {
+                    sum.add_scaled(1.0, &part);
+                }
+                sum
+            }
         }
     }
 
-    /// The distinct rows; `None` for a Gaussian, which does not keep them.
-    pub fn rows(&self) -> Option<&Rows> {
+    /// The distinct rows in memory, chunk after chunk; `None` for a Gaussian, which does not keep them, and
+    /// where there was no room for all.
+    pub fn rows(&self) -> Option<Vec<&Rows>> {
         match &self.body {
             Body::Gaussian(_) => None,
-            Body::Rows { rows, .. } => Some(rows),
+            Body::Rows { chunks, .. } => chunks.held(),
         }
     }
 
@@ -185,7 +183,8 @@ impl Likelihood {
         (beta, extra.first().copied().or(self.fixed_extra).unwrap_or(0.0))
     }
 
-    /// log p(y|θ) at each of these points. NaN only where a linear predictor overflows.
+    /// log p(y|θ) at each of these points. NaN only where a linear predictor overflows, or rows could not
+    /// be fetched.
     pub fn values(&self, thetas: &[&[f64]], out: &mut [f64]) {
         let points: Vec<(&[f64], f64)> = thetas.iter().map(|theta| self.parts(theta)).collect();
         match &self.body {
@@ -194,12 +193,16 @@ impl Likelihood {
                     *out = gaussian.value(beta, log_sd);
                 }
             }
-            Body::Rows { rows, constant, outcomes } => {
+            Body::Rows { chunks, constant, outcomes } => {
                 let clamp = |(beta, a): (_, f64)| (beta, a.clamp(-FURTHEST, FURTHEST));
                 let points: Vec<(&[f64], f64)> = points.into_iter().map(clamp).collect();
-                rows.values(&points, out);
-                for (out, (_, a)) in out.iter_mut().zip(points) {
-                    *out += outcomes.as_ref().map_or(0.0, |o| o.expand(exp(a)).0) + constant;
+                let parts = chunks.map(|rows, may_share| values(rows, &points, may_share));
+                let Some(parts) = parts else { return out.fill(f64::NAN) };
+                for (k, (out, (_, a))) in out.iter_mut().zip(&points).enumerate() {
+                    let mut sum = Compensated::default();
+                    parts.iter().for_each(|part| sum.add(part[k]));
+                    let own = outcomes.as_ref().map_or(0.0, |o| o.expand(exp(*a)).0);
+                    *out = sum.value() + own + constant;
                 }
             }
         }
@@ -208,19 +211,34 @@ impl Likelihood {
     /// log p(y|θ), its gradient written to `gradient`.
     pub fn gradient(&self, theta: &[f64], gradient: &mut [f64]) -> f64 {
         let (beta, extra) = self.parts(theta);
-        let (rows, constant, outcomes) = match &self.body {
+        let (chunks, constant, outcomes) = match &self.body {
             Body::Gaussian(gaussian) => return gaussian.gradient(beta, extra, gradient),
-            Body::Rows { rows, constant, outcomes } => (rows, constant, outcomes),
+            Body::Rows { chunks, constant, outcomes } => (chunks, constant, outcomes),
         };
         let a = extra.clamp(-FURTHEST, FURTHEST);
-        let (mut value, mut slope) = rows.gradient(beta, a, &mut gradient[..self.coefficients]);
+        let (slopes, own_slope) = gradient.split_at_mut(self.coefficients);
+        let (mut value, mut slope) = match chunks.held().as_deref() {
+            // What a chain calls most.
+            Some([rows]) => rows.gradient(beta, a, slopes),
+            _ => {
+                let parts = chunks.map(|rows, _| {
+                    let mut slopes = vec![0.0; beta.len()];
+                    let (value, slope) = rows.gradient(beta, a, &mut slopes);
+                    (value, slope, slopes)
+                });
+                let Some(parts) = parts else { return f64::NAN };
+                slopes.fill(0.0);
+                parts.iter().for_each(|part| add(slopes, &part.2));
+                (total(parts.iter().map(|p| p.0)), parts.iter().map(|p| p.1).sum())
+            }
+        };
         value += constant;
         if let Some(outcomes) = outcomes {
-            let (own, own_slope, _) = outcomes.expand(exp(a));
+            let (own, in_r, _) = outcomes.expand(exp(a));
             value += own;
-            slope += exp(a) * own_slope;
+            slope += exp(a) * in_r;
         }
-        if let Some(last) = gradient.get_mut(self.coefficients) {
+        if let Some(last) = own_slope.first_mut() {
             *last = slope;
         }
         value
@@ -231,9 +249,12 @@ impl Likelihood {
         let (beta, extra) = self.parts(theta);
         match &self.body {
             Body::Gaussian(gaussian) => gaussian.expand(beta, extra, self.has_free_extra()),
-            Body::Rows { rows, constant, outcomes } => {
+            Body::Rows { chunks, constant, outcomes } => {
                 let a = extra.clamp(-FURTHEST, FURTHEST);
-                let (mut out, in_extra) = rows.expand(beta, a);
+                let parts = chunks.map(|rows, _| rows.expand(beta, a));
+                let Some((mut out, in_extra)) = parts.and_then(sum_expansions) else {
+                    return Expansion { value: f64::NAN, ..Expansion::zeros(theta.len()) };
+                };
                 out.value += constant;
                 if let Some(outcomes) = outcomes {
                     let r = exp(a);
@@ -252,6 +273,42 @@ impl Likelihood {
     }
 }
 
+/// The rows' part of the log-likelihood at each point. No point's value depends on its company.
+fn values(rows: &Rows, points: &[(&[f64], f64)], may_share: bool) -> Vec<f64> {
+    let mut out = vec![0.0; points.len()];
+    if may_share && points.len() > POINTS {
+        let tasks = out.par_chunks_mut(POINTS).zip(points.par_chunks(POINTS));
+        tasks.for_each(|(out, points)| rows.values(points, out));
+    } else {
+        rows.values(points, &mut out);
+    }
+    out
+}
+
+/// The sum of all chunks' expansions and of what they add in the family's own parameter.
+fn sum_expansions(parts: Vec<(Expansion, Extra)>) -> Option<(Expansion, Extra)> {
+    let value = total(parts.iter().map(|(part, _)| part.value));
+    let (mut sum, extra) = parts.into_iter().reduce(|mut sum, part| {
+        sum.0.add(&part.0);
+        sum.1.slope += part.1.slope;
+        sum.1.bend += part.1.bend;
+        add(&mut sum.1.cross, &part.1.cross);
+        sum
+    })?;
+    sum.value = value;
+    Some((sum, extra))
+}
+
+fn total(values: impl Iterator<Item = f64>) -> f64 {
+    let mut sum = Compensated::default();
+    values.for_each(|value| sum.add(value));
+    sum.value()
+}
+
+fn add(sums: &mut [f64], more: &[f64]) {
+    sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+}
+
 /// An expansion in (β, a) from one in β.
 pub(super) fn append(inner: Expansion, cross: &[f64], slope: f64, bend: f64) -> Expansion {
     let p = cross.len();
@@ -268,131 +325,6 @@ pub(super) fn append(inner: Expansion, cross: &[f64], slope: f64, bend: f64) -> 
     out
 }
 
-impl Outcomes {
-    fn new(y: &[f64], weights: &[f64]) -> Outcomes {
-        let mut counts: HashMap<u64, f64> = HashMap::new();
-        for (y, w) in y.iter().zip(weights) {
-            *counts.entry(*y as u64).or_default() += w;
-        }
-        let mut list: Vec<(u64, f64)> = counts.into_iter().collect();
-        list.sort_unstable_by_key(|(y, _)| *y);
-        Outcomes(list.into_iter().map(|(y, count)| (y as f64, count)).collect())
-    }
-
-    /// Σ log[Γ(y + r)/(Γ(r) r^y)] with its first two derivatives in r.
-    fn expand(&self, r: f64) -> (f64, f64, f64) {
-        self.0.iter().fold((0.0, 0.0, 0.0), |sum, &(y, count)| {
-            let (value, slope, bend) = log_rising_ratio(y, r);
-            (sum.0 + count * value, sum.1 + count * slope, sum.2 + count * bend)
-        })
-    }
-}
-
-/// Rows that agree in every column and the offset, merged. Those of a single observation come first;
-/// within these and the others, those with the same columns not 0 stand together, otherwise in the
-/// order in which they first come.
-struct Merged {
-    columns: Vec<Vec<f64>>,
-    offset: Vec<f64>,
-    count: Vec<f64>,
-    total: Vec<f64>,
-}
-
-impl Merged {
-    fn new(columns: Vec<Vec<f64>>, y: Vec<f64>, offset: Vec<f64>, weights: Vec<f64>) -> Merged {
-        if weights.iter().all(|w| *w == 1.0) && is_hopeless(&columns, &offset) {
-            return Merged { columns, offset, count: weights, total: y };
-        }
-        Merged::by_hash(&columns, &y, &offset, &weights)
-    }
-
-    fn by_hash(columns: &[Vec<f64>], y: &[f64], offset: &[f64], weights: &[f64]) -> Merged {
-        let n = y.len();
-        let mut hashes = vec![START; n];
-        for values in columns.iter().map(|c| c.as_slice()).chain([offset]) {
-            hashes.iter_mut().zip(values).for_each(|(h, v)| *h = hash(*h, *v));
-        }
-        let same =
-            |i: usize, k: usize| offset[i] == offset[k] && columns.iter().all(|c| c[i] == c[k]);
-        let mut first = Vec::new();
-        let (mut count, mut total) = (Vec::new(), Vec::new());
-        let mut slots: HashMap<u64, Vec<u32>> = HashMap::with_capacity(n.min(1 << 16));
-        for i in (0..n).filter(|&i| weights[i] > 0.0) {
-            let candidates = slots.entry(hashes[i]).or_default();
-            let slot = candidates.iter().map(|&s| s as usize).find(|&s| same(i, first[s]));
-            let slot = slot.unwrap_or_else(|| {
-                candidates.push(first.len() as u32);
-                first.push(i);
-                count.push(0.0);
-                total.push(0.0);
-                first.len() - 1
-            });
-            count[slot] += weights[i];
-            total[slot] += weights[i] * y[i];
-        }
-        let mut pattern = vec![0_u64; first.len()];
-        for (j, column) in columns.iter().enumerate() {
-            for (mark, &i) in pattern.iter_mut().zip(&first) {
-                *mark = mark.rotate_left(7) ^ if column[i] == 0.0 { 0 } else { 1 + j as u64 };
-            }
-        }
-        let mut order: Vec<usize> = (0..first.len()).collect();
-        order.sort_by_key(|&slot| (count[slot] != 1.0, pattern[slot]));
-        let pick = |values: &[f64]| order.iter().map(|&s| values[first[s]]).collect::<Vec<f64>>();
-        Merged {
-            columns: columns.iter().map(|c| pick(c)).collect(),
-            offset: pick(offset),
-            count: order.iter().map(|&s| count[s]).collect(),
-            total: order.iter().map(|&s| total[s]).collect(),
-        }
-    }
-}
-
-/// The hash of a row of no values.
-const START: u64 = 0xcbf2_9ce4_8422_2325;
-
-/// The hash of a row, one more value taken in.
-fn hash(row: u64, value: f64) -> u64 {
-    // + 0.0 makes −0 and 0 one value.
-    let mixed = (row ^ (value + 0.0).to_bits()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    mixed ^ mixed >> 29
-}
-
-/// A number that looks random (Steele, Lea & Flood 2014: SplitMix64).
-fn scrambled(number: u64) -> u64 {
-    let mut z = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ z >> 31
-}
-
-/// Rows below which looking for equal ones costs nothing to speak of.
-const FEW: usize = 4096;
-
-/// Whether hardly any rows are equal and hardly a value is 0, so that merging and sorting would cost more
-/// than they save. It goes by 8√n rows: if no two of them are equal then, most likely, no more than one
-/// row in ten has an equal among all n.
-fn is_hopeless(columns: &[Vec<f64>], offset: &[f64]) -> bool {
-    let n = offset.len();
-    if n < FEW {
-        return false;
-    }
-    let sample = 8 * n.isqrt();
-    let mut seen: HashMap<u64, usize> = HashMap::with_capacity(sample);
-    let mut zeros = 0;
-    for k in 0..sample {
-        // Anywhere: equal rows may stand next to each other, or far apart.
-        let i = (scrambled(k as u64) % n as u64) as usize;
-        let row = columns.iter().map(|c| c[i]);
-        zeros += row.clone().filter(|x| *x == 0.0).count();
-        let known = seen.insert(row.fold(hash(START, offset[i]), hash), i);
-        if known.is_some_and(|known| known != i) {
-            return false;
-        }
-    }
-    zeros * 5 < sample * columns.len()
-}
-
 /// log of the mean of the outcome on the link's scale, for a starting point of the intercept.
 pub fn link_of_mean(family: Family, mean: f64, observations: f64) -> f64 {
     // Half an observation keeps a mean of 0 or 1 away from infinity.
@@ -405,45 +337,5 @@ pub fn link_of_mean(family: Family, mean: f64, observations: f64) -> f64 {
         }
         Family::Poisson | Family::NegativeBinomial => log(mean.max(edge)),
         _ => mean,
-    }
-}
-/// What to do about an outcome that the family cannot have.
-fn remedy(family: Family, text: &str) -> String {
-    if family.is_binary() {
-        format!("mend the value, or write what counts as success, as in I({text} > 0)")
-    } else {
-        "mend the value, or take family = \"gaussian\" if it is no count".to_string()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// n rows of two columns with these values, an outcome of 0 and 1.
-    fn merged(n: usize, x: impl Fn(usize) -> [f64; 2]) -> Merged {
-        let column = |j: usize| (0..n).map(|i| x(i)[j]).collect();
-        let y = (0..n).map(|i| f64::from(i % 3 == 0)).collect();
-        Merged::new(vec![column(0), column(1)], y, vec![0.0; n], vec![1.0; n])
-    }
-
-    #[test]
-    fn equal_rows_are_looked_for_where_there_are_some() {
-        let n = 50_000;
-        let spread = |i: usize| libm::sin(i as f64 + 1.0);
-        // None is equal to another: as they come.
-        let alone = merged(n, |i| [1.0, spread(i)]);
-        assert_eq!((alone.count.len(), alone.columns[1][7]), (n, spread(7)));
-        // In pairs, next to each other or far apart; few in all.
-        for other in [|i: usize| i / 2, |i: usize| i % 25_000, |i: usize| i % 100] {
-            let pairs = merged(n, |i| [1.0, spread(other(i))]);
-            assert!(pairs.count.len() <= n / 2, "{}", pairs.count.len());
-            assert_eq!(pairs.count.iter().sum::<f64>(), n as f64);
-            assert_eq!(pairs.total.iter().sum::<f64>(), (n as f64 / 3.0).ceil());
-        }
-        // A column that is mostly 0: sorted, so that panels can pass it over.
-        let sparse = merged(n, |i| [spread(i), f64::from(i % 2 == 0)]);
-        let changes = sparse.columns[1].windows(2).filter(|w| w[0] != w[1]).count();
-        assert_eq!((sparse.count.len(), changes), (n, 1));
     }
 }

@@ -1,13 +1,17 @@
 //! Models: likelihood families, priors, and the subposterior that a shard works with.
 
+mod chunks;
 pub mod family;
 pub mod gaussian;
 pub mod likelihood;
+mod merge;
 mod notation;
+mod piece;
 pub mod prior;
 pub mod subposterior;
 pub mod unbounded;
 
+pub(crate) use chunks::{chunk_rows, over_chunks};
 pub use family::Family;
 pub use gaussian::Gaussian;
 pub use likelihood::Likelihood;

@@ -3,7 +3,6 @@
 use super::{Likelihood, Prior};
 use crate::math::Matrix;
 use crate::target::{Expansion, Target};
-use rayon::prelude::*;
 use std::sync::Arc;
 
 /// log f_s(θ) = κ log p(y_s|θ) + w_s log p(θ), with κ = 1 but for a shard that stands for many like it.
@@ -19,24 +18,25 @@ pub struct Subposterior {
     constant: f64,
 }
 
-/// Points that one task takes at a time: enough that rows in cache serve many of them.
-const POINTS: usize = 32;
-
 impl Subposterior {
     /// The subposterior of a likelihood under these priors of its free parameters, which act with
-    /// power `share`. `smoothing` stretches the round stand-in of priors with a kink (see
-    /// [`Prior::expand`]).
+    /// power `share`, as a part of the whole.
     pub fn new(
         likelihood: Arc<Likelihood>,
         priors: Vec<Prior>,
         share: f64,
-        smoothing: f64,
         start: Vec<f64>,
     ) -> Subposterior {
         assert_eq!(likelihood.dim(), priors.len(), "one prior per free parameter");
         assert_eq!(start.len(), priors.len(), "a starting value per free parameter");
         let constant = priors.iter().map(Prior::log_constant).sum();
-        Subposterior { likelihood, priors, power: 1.0, share, smoothing, start, constant }
+        Subposterior { likelihood, priors, power: 1.0, share, smoothing: 1.0, start, constant }
+    }
+
+    /// The same, to be looked at by itself: priors with a kink are rounded as wide as the share makes them
+    /// (see [`Prior::expand`]).
+    pub fn alone(self) -> Subposterior {
+        Subposterior { smoothing: 1.0 / self.share, ..self }
     }
 
     /// The same with the likelihood raised to this power.
@@ -103,14 +103,11 @@ impl Target for Subposterior {
     }
 
     fn log_densities(&self, thetas: &Matrix, out: &mut [f64]) {
-        out.par_chunks_mut(POINTS).enumerate().for_each(|(chunk, out)| {
-            let first = chunk * POINTS;
-            let points: Vec<&[f64]> = (first..first + out.len()).map(|k| thetas.row(k)).collect();
-            self.likelihood.values(&points, out);
-            for (value, theta) in out.iter_mut().zip(points) {
-                *value = or_nothing(self.power * *value + self.log_prior(theta));
-            }
-        });
+        let points: Vec<&[f64]> = (0..out.len()).map(|k| thetas.row(k)).collect();
+        self.likelihood.values(&points, out);
+        for (value, theta) in out.iter_mut().zip(points) {
+            *value = or_nothing(self.power * *value + self.log_prior(theta));
+        }
     }
 
     fn start(&self) -> Vec<f64> {

@@ -12,7 +12,8 @@ use crate::target::Target;
 use crate::{Error, Result};
 
 /// Fails, naming the parameter, if Z_s is infinite by an axis or by a null direction of the data.
-pub fn refuse(model: &Model, target: &Subposterior, mode: &Mode, w: f64) -> Result<()> {
+pub fn refuse(model: &Model, target: &Subposterior, mode: &Mode) -> Result<()> {
+    let w = target.share();
     let improper: Vec<usize> = model
         .free()
         .enumerate()

@@ -1,14 +1,20 @@
 //! Data at hand: read, checked and split.
 
 use super::outline::{Outline, at_formula};
+use super::room::{Room, bytes_in_words};
 use crate::compare::PartitionReport;
 use crate::data::read::{Wanted, column_names, find_files, read_table};
+use crate::data::source::Source;
 use crate::data::split::{Partition, Strata, split};
-use crate::data::{Request, Table, Terms, agree_or_blame, describe};
+use crate::data::{Request, Scratch, ShardData, Table, Terms, agree_or_blame, describe};
 use crate::study::{Missing, SplitBy, Study};
 use crate::{Error, Level, Place, Result, Warning};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Rows that are looked at in one go.
+const BATCH: usize = 1 << 16;
 
 /// A study with its data read and dealt out to shards.
 #[derive(Debug)]
@@ -22,26 +28,26 @@ pub struct Gathered {
     /// How the rows are split.
     pub partition: PartitionReport,
     /// Each shard's rows.
-    pub shards: Vec<Table>,
+    pub shards: Vec<ShardData>,
     /// What the user should know before anything has run.
     pub warnings: Vec<Warning>,
 }
 
 impl Gathered {
     /// Reads, checks and splits a study's data.
-    pub fn new(study: Study) -> Result<Gathered> {
+    pub fn new(study: Study, room: &Room) -> Result<Gathered> {
         let (mut files, mut names) = (Vec::new(), Vec::new());
         let outline = Outline::new(study, |study| {
             files = find_files(&study.data.folder, &study.data.path)?;
             names = column_names(&files[0], &study.data.text_format())?;
             Ok(names.clone())
         })?;
-        let Complete { table, dropped, mut warnings } = read_complete(&outline, &files)?;
+        let Complete { data, dropped, mut warnings } = read_complete(&outline, &files, room)?;
         let study = &outline.study;
         warnings.splice(0..0, study.notes.iter().cloned());
-        let partition = partition(study, &table, &outline.terms)?;
-        let rows = table.rows();
-        let shards = table.deal(&partition.assignment, partition.shards);
+        let partition = partition(study, &data, &outline.terms, room)?;
+        let rows = data.rows();
+        let shards = deal(data, &partition, room)?;
         let partition = PartitionReport {
             shards: partition.shards,
             rows,
@@ -54,27 +60,54 @@ impl Gathered {
     }
 }
 
+/// Each shard's rows: on disk if all of them are.
+fn deal(data: ShardData, partition: &Partition, room: &Room) -> Result<Vec<ShardData>> {
+    let (assignment, shards) = (&partition.assignment, partition.shards);
+    match data {
+        ShardData::Memory(table) => {
+            let table = Arc::unwrap_or_clone(table);
+            Ok(table.deal(assignment, shards).into_iter().map(ShardData::from).collect())
+        }
+        ShardData::Scratch(whole) => {
+            let mut scratch = Scratch::new(&room.folder, shards)?;
+            for rows in ShardData::Scratch(whole.clone()).batches(BATCH) {
+                scratch.push(whole.batch(rows.clone())?, &assignment[rows])?;
+            }
+            Ok(scratch.finish()?.into_iter().map(ShardData::Scratch).collect())
+        }
+    }
+}
+
 /// The rows of some files that count.
 pub(crate) struct Complete {
-    pub table: Table,
+    pub data: ShardData,
     /// How many rows were left out because a value is missing.
     pub dropped: usize,
     pub warnings: Vec<Warning>,
 }
 
 /// Reads the columns that a study needs, and deals with missing values as it says.
-pub(crate) fn read_complete(outline: &Outline, files: &[PathBuf]) -> Result<Complete> {
+pub(crate) fn read_complete(outline: &Outline, files: &[PathBuf], room: &Room) -> Result<Complete> {
     let study = &outline.study;
-    let read = read_table(files, &study.data.text_format(), &Wanted::Named(&outline.columns()))?;
+    let mut rows = Gathering::new(study, room);
+    let (format, wanted) = (study.data.text_format(), outline.columns());
+    let comments = if room.is_bounded() {
+        let source = Source::open(files, &format, &Wanted::Named(&wanted))?;
+        source.blocks(BATCH).try_for_each(|block| rows.take(block?))?;
+        source.comments()
+    } else {
+        let read = read_table(files, &format, &Wanted::Named(&wanted))?;
+        rows.take(read.table)?;
+        read.comments
+    };
     let mut warnings = Vec::new();
-    if read.comments > 0 {
-        let message = format!("comment lines passed over after the header: {}", read.comments);
+    if comments > 0 {
+        let message = format!("comment lines passed over after the header: {comments}");
         let advice = "set comment = \"\" under [data] if they are data";
-        warnings.push(
-            Warning::new(Level::Note, "comments", message, advice).value(read.comments as f64),
-        );
+        warnings
+            .push(Warning::new(Level::Note, "comments", message, advice).value(comments as f64));
     }
-    let (table, dropped) = complete(study, read.table)?;
+    let (data, dropped) = rows.finish(files)?;
     if dropped > 0 {
         let message = format!(
             "{dropped} {} left out because a value is missing",
@@ -84,71 +117,134 @@ pub(crate) fn read_complete(outline: &Outline, files: &[PathBuf]) -> Result<Comp
         warnings
             .push(Warning::new(Level::Note, "rows-dropped", message, advice).value(dropped as f64));
     }
-    Ok(Complete { table, dropped, warnings })
+    Ok(Complete { data, dropped, warnings })
 }
 
-fn complete(study: &Study, table: Table) -> Result<(Table, usize)> {
-    if study.data.missing == Missing::Error {
-        table.refuse_missing()?;
+/// Complete rows while they come: in memory as long as there is room, then on disk.
+struct Gathering<'a> {
+    study: &'a Study,
+    room: &'a Room,
+    table: Table,
+    scratch: Option<Scratch>,
+    dropped: usize,
+    /// How many values each column misses.
+    missing: Vec<(String, usize)>,
+}
+
+impl<'a> Gathering<'a> {
+    fn new(study: &'a Study, room: &'a Room) -> Gathering<'a> {
+        let table = Table::default();
+        Gathering { study, room, table, scratch: None, dropped: 0, missing: Vec::new() }
     }
-    let Some(rows) = table.complete_rows() else { return Ok((table, 0)) };
-    let dropped = table.rows() - rows.len();
-    if rows.is_empty() {
-        let message = format!(
-            "no row is complete: all {dropped} rows miss a value in a column that the study uses ({}); leave such a column out of the formulas, or fill the values in",
-            missing_counts(&table)?
-        );
-        let files = &table.origin().files;
-        let place = files.first().map(|(file, _)| Place::file(file)).unwrap_or_default();
-        return Err(Error::input_at(place, message));
+
+    fn take(&mut self, block: Table) -> Result<()> {
+        if self.study.data.missing == Missing::Error {
+            block.refuse_missing()?;
+        }
+        let block = match block.complete_rows() {
+            None => block,
+            Some(rows) => {
+                self.dropped += block.rows() - rows.len();
+                self.count_missing(&block);
+                block.select(&rows)
+            }
+        };
+        if let Some(scratch) = &mut self.scratch {
+            return scratch.push_all(block);
+        }
+        self.table.append(block);
+        if self.table.bytes() > self.room.rows {
+            let mut scratch = Scratch::new(&self.room.folder, 1)?;
+            scratch.push_all(std::mem::take(&mut self.table))?;
+            self.scratch = Some(scratch);
+        }
+        Ok(())
     }
-    Ok((table.select(&rows), dropped))
+
+    fn count_missing(&mut self, block: &Table) {
+        if self.missing.is_empty() {
+            self.missing = block.names().iter().map(|name| (name.clone(), 0)).collect();
+        }
+        for ((_, count), column) in self.missing.iter_mut().zip(block.columns()) {
+            *count += (0..block.rows()).filter(|&row| column.is_missing(row)).count();
+        }
+    }
+
+    fn finish(self, files: &[PathBuf]) -> Result<(ShardData, usize)> {
+        let data = match self.scratch {
+            None => ShardData::from(self.table),
+            Some(scratch) => ShardData::Scratch(scratch.finish()?.remove(0)),
+        };
+        if data.rows() == 0 && self.dropped > 0 {
+            let message = format!(
+                "no row is complete: all {} rows miss a value in a column that the study uses ({}); leave such a column out of the formulas, or fill the values in",
+                self.dropped,
+                missing_counts(self.missing)
+            );
+            let place = files.first().map(|file| Place::file(file)).unwrap_or_default();
+            return Err(Error::input_at(place, message));
+        }
+        Ok((data, self.dropped))
+    }
 }
 
 /// `x: 12, z: 3`: the columns that miss most values, and how many.
-fn missing_counts(table: &Table) -> Result<String> {
-    let mut counts = Vec::new();
-    for name in table.names() {
-        let column = table.column(name)?;
-        let missing = (0..table.rows()).filter(|&row| column.is_missing(row)).count();
-        if missing > 0 {
-            counts.push((missing, name));
-        }
-    }
-    counts.sort_by_key(|(missing, _)| std::cmp::Reverse(*missing));
+fn missing_counts(mut counts: Vec<(String, usize)>) -> String {
+    counts.retain(|(_, missing)| *missing > 0);
+    counts.sort_by_key(|(_, missing)| std::cmp::Reverse(*missing));
     let more = if counts.len() > 5 { ", …" } else { "" };
     let shown: Vec<String> =
-        counts.iter().take(5).map(|(n, name)| format!("`{name}`: {n}")).collect();
-    Ok(shown.join(", ") + more)
+        counts.iter().take(5).map(|(name, n)| format!("`{name}`: {n}")).collect();
+    shown.join(", ") + more
 }
 
-fn partition(study: &Study, table: &Table, terms: &[Terms]) -> Result<Partition> {
+fn partition(study: &Study, data: &ShardData, terms: &[Terms], room: &Room) -> Result<Partition> {
     let place = |error: Error| match error {
         Error::Input { place, message } if place == Place::default() => {
             Error::input_at(study.place("split.shards"), format!("[split]: {message}"))
         }
         other => other,
     };
-    if !matches!(study.split.by, SplitBy::Outcome | SplitBy::Cluster) {
-        return split(table, &study.split, &Strata::default()).map_err(place);
+    let table = match &study.split.by {
+        SplitBy::Column(name) => data.narrow(Some(name))?,
+        _ => data.narrow(None)?,
+    };
+    let by_cluster = study.split.by == SplitBy::Cluster;
+    if !by_cluster && study.split.by != SplitBy::Outcome {
+        return split(&table, &study.split, &Strata::default()).map_err(place);
     }
     // Stratified splits look at outcome and predictors as the models see them.
     let weights = study.data.weights.as_deref();
-    let mut ask = |requests: &[Request]| Ok(vec![describe(table, weights, requests)?]);
+    let mut ask = |requests: &[Request]| Ok(vec![describe(data, weights, requests)?]);
     let blame = |i: usize, error| at_formula(error, study, &study.models[i]);
     let recipes = agree_or_blame(terms, weights, &mut ask, &blame)?;
     let mut seen = BTreeSet::new();
     let mut predictors: Vec<Vec<f64>> = Vec::new();
     let mut outcome = Vec::new();
     for recipe in &recipes {
-        let design = recipe.design(table)?;
-        outcome = design.response;
-        for (column, values) in recipe.columns.iter().zip(design.columns) {
-            if seen.insert(column.name.clone()) {
-                predictors.push(values);
+        let fresh: Vec<bool> = recipe.columns.iter().map(|c| seen.insert(c.name.clone())).collect();
+        let first = predictors.len();
+        if by_cluster {
+            predictors.extend(fresh.iter().filter(|fresh| **fresh).map(|_| Vec::new()));
+            let bytes = predictors.len().saturating_mul(data.rows()).saturating_mul(8);
+            if bytes > room.rows {
+                let message = format!(
+                    "[split]: by = \"cluster\" looks at all predictors at once, {} of them, which is more than the memory allowed has room for; split by = \"random\" or \"outcome\", or allow more with --memory",
+                    bytes_in_words(bytes)
+                );
+                return Err(Error::input_at(study.place("split.by"), message));
+            }
+        }
+        outcome.clear();
+        for rows in data.batches(BATCH) {
+            let design = recipe.design(&*data.batch(rows)?)?;
+            outcome.extend(design.response);
+            let own = design.columns.into_iter().zip(&fresh).filter(|(_, fresh)| **fresh);
+            for (all, (values, _)) in predictors[first..].iter_mut().zip(own) {
+                all.extend(values);
             }
         }
     }
     let predictors = predictors.iter().map(Vec::as_slice).collect();
-    split(table, &study.split, &Strata { outcome: &outcome, predictors }).map_err(place)
+    split(&table, &study.split, &Strata { outcome: &outcome, predictors }).map_err(place)
 }

@@ -3,17 +3,19 @@
 mod extras;
 mod gather;
 mod outline;
+mod room;
 mod settle;
 
 pub use gather::Gathered;
 pub(crate) use gather::{Complete, read_complete};
 pub use outline::Outline;
+pub use room::{LEAST_MEMORY, Room};
 
 use crate::combine::{Setting, baselines, combine};
 use crate::compare::{Baselines, Comparison, PartitionReport, VERSION, sweep};
 use crate::data::Formula;
 use crate::engine::{Engine, Observer, Session, Threads, Traffic};
-use crate::shard::{Budget, Shard};
+use crate::shard::Shard;
 use crate::study::Study;
 use crate::{Result, Warning};
 use std::path::PathBuf;
@@ -45,11 +47,22 @@ pub struct Plan<E = Threads> {
 impl Plan {
     /// Reads, checks and splits a study's data and settles its models, on this many threads.
     pub fn new(study: Study, threads: usize, observer: &dyn Observer) -> Result<Plan> {
-        let mut gathered = Gathered::new(study)?;
-        let tables = std::mem::take(&mut gathered.shards);
-        let budget = Arc::new(Budget::default());
-        let shard = |(index, table)| Shard::new(index, table).with_budget(budget.clone());
-        let shards = tables.into_iter().enumerate().map(shard);
+        Plan::within(study, threads, &Room::default(), observer)
+    }
+
+    /// The same with a bound on memory. The result has the same bits.
+    pub fn within(
+        study: Study,
+        threads: usize,
+        room: &Room,
+        observer: &dyn Observer,
+    ) -> Result<Plan> {
+        let mut gathered = Gathered::new(study, room)?;
+        let shards = std::mem::take(&mut gathered.shards);
+        let threads = room.threads(threads);
+        let budget = Arc::new(room.budget(threads));
+        let shard = |(index, data)| Shard::new(index, data).with_budget(budget.clone());
+        let shards = shards.into_iter().enumerate().map(shard);
         let engine = Threads::new(shards.collect(), threads)?;
         Plan::on(gathered, engine, observer)
     }

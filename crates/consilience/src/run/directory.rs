@@ -8,7 +8,7 @@ use super::message::{FORMAT, hex, sha256};
 use crate::compare::Comparison;
 use crate::data::{Table, read_shard, write_shard};
 use crate::engine::Observer;
-use crate::plan::{Gathered, Plan};
+use crate::plan::{Gathered, Plan, Room};
 use crate::study::Study;
 use crate::{Error, Place, Result};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -67,21 +67,23 @@ impl Run {
         if let Some(run) = Run::existing(&study, folder)? {
             return Ok(run);
         }
-        let gathered = Gathered::new(study)?;
+        let gathered = Gathered::new(study, &Room::default())?;
         let shards_folder = folder.join("shards");
         make_folder(&shards_folder)?;
         let mut shards = Vec::new();
-        for (index, table) in gathered.shards.iter().enumerate() {
+        for (index, data) in gathered.shards.iter().enumerate() {
+            let table = data.table()?;
             let name = format!("{index:06}");
             let path = shards_folder.join(format!("{name}.parquet"));
-            write_shard(&path, table)?;
+            write_shard(&path, &table)?;
             let bytes =
                 std::fs::read(&path).map_err(|source| Error::Io { path: path.clone(), source })?;
             let rows = ShardRows { count: table.rows(), sha256: hex(&sha256(&[&bytes])) };
             shards.push(ShardEntry { name, rows: Some(rows), key: None });
         }
         let first = gathered.shards.first().expect("a partition has at least one shard");
-        Run::begin(folder, &gathered, schema_of(first)?, shards, first.origin().files.to_vec())
+        let first = first.batch(0..first.rows().min(1))?;
+        Run::begin(folder, &gathered, schema_of(&first)?, shards, first.origin().files.to_vec())
     }
 
     /// The run that a folder holds already, which must be of this study.

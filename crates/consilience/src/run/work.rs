@@ -169,7 +169,7 @@ impl Run {
                 asks: asked.header.asks.clone(),
                 shard,
                 site: None,
-                rows: rows.table().rows() as u64,
+                rows: rows.data().rows() as u64,
                 dropped: 0,
                 merged: Vec::new(),
                 failed: replies.iter().any(|r| matches!(r, Reply::Failure(_))),

@@ -119,12 +119,16 @@ impl Conditional {
 }
 
 struct Sampler<'a> {
-    rows: &'a Rows,
+    chunks: Vec<Chunk<'a>>,
     latents: Latents,
     /// w·V₀⁻¹, and w·V₀⁻¹m₀.
     prior_precision: Vec<f64>,
     prior_pull: Vec<f64>,
-    /// η, v and ω per row.
+}
+
+/// Some of the rows, with η, v and ω of each.
+struct Chunk<'a> {
+    rows: &'a Rows,
     eta: Vec<f64>,
     v: Vec<f64>,
     weights: Vec<f64>,
@@ -143,8 +147,12 @@ impl<'a> Sampler<'a> {
                 "Gibbs sampling does not know likelihoods to a power; use local = \"auto\"";
             return Err(Error::input(message));
         }
-        let Some(rows) = target.likelihood().rows() else {
+        if target.likelihood().gaussian().is_some() {
             return Err(unsupported(Family::Gaussian));
+        }
+        let Some(rows) = target.likelihood().rows() else {
+            let message = "Gibbs sampling visits every row for every draw, and there is no room for them all; allow more with --memory, use more shards, or use local = \"auto\"";
+            return Err(Error::input(message));
         };
         let (mut prior_precision, mut prior_pull) = (Vec::new(), Vec::new());
         for (j, prior) in target.priors().iter().enumerate() {
@@ -158,50 +166,72 @@ impl<'a> Sampler<'a> {
             prior_precision.push(precision);
             prior_pull.push(precision * mean);
         }
-        if rows.counts().iter().chain(rows.totals()).any(|c| c.fract() != 0.0) {
+        let mut numbers = rows.iter().flat_map(|r| r.counts().iter().chain(r.totals()));
+        if numbers.any(|c| c.fract() != 0.0) {
             let message = "Gibbs sampling needs whole weights and outcomes of 0 or 1";
             return Err(Error::input(message));
         }
-        let latents = match rows.family() {
+        let latents = match rows[0].family() {
             Family::Logistic => Latents::Logistic(PolyaGamma::new()),
-            Family::Probit => Latents::Probit(factor(rows.gram(), &prior_precision)?),
+            Family::Probit => {
+                Latents::Probit(factor(target.likelihood().gram(), &prior_precision)?)
+            }
             other => return Err(unsupported(other)),
         };
-        let n = rows.counts().len();
-        let (eta, v, weights) = (vec![0.0; n], vec![0.0; n], vec![0.0; n]);
-        Ok(Sampler { rows, latents, prior_precision, prior_pull, eta, v, weights })
+        let chunk = |rows: &'a Rows| {
+            let none = vec![0.0; rows.counts().len()];
+            Chunk { rows, eta: none.clone(), v: none.clone(), weights: none }
+        };
+        let chunks = rows.into_iter().map(chunk).collect();
+        Ok(Sampler { chunks, latents, prior_precision, prior_pull })
     }
 
     /// Draws the latent variables given θ.
     fn conditional(&mut self, theta: &[f64], rng: &mut Stream) -> Result<Conditional> {
+        let mut pull = self.prior_pull.clone();
+        let mut gram = Matrix::zeros(theta.len(), theta.len());
+        for chunk in &mut self.chunks {
+            chunk.draw(theta, &self.latents, rng)?;
+            let own = chunk.rows.transposed_times(&chunk.v);
+            pull.iter_mut().zip(own).for_each(|(pull, own)| *pull += own);
+            if matches!(self.latents, Latents::Logistic(_)) {
+                gram.add_scaled(1.0, &chunk.rows.gram_weighted(&chunk.weights));
+            }
+        }
+        let precision = match &self.latents {
+            Latents::Logistic(_) => factor(gram, &self.prior_precision)?,
+            Latents::Probit(precision) => precision.clone(),
+        };
+        Ok(Conditional { mean: precision.solve(&pull), precision })
+    }
+}
+
+impl Chunk<'_> {
+    fn draw(&mut self, theta: &[f64], latents: &Latents, rng: &mut Stream) -> Result<()> {
         self.rows.predict(theta, &mut self.eta);
         if self.eta.iter().any(|eta| !eta.is_finite()) {
             return Err(Error::numeric("a linear predictor overflowed while Gibbs sampling"));
         }
         let (counts, totals) = (self.rows.counts(), self.rows.totals());
         let offsets = self.rows.offsets();
-        let precision = match &self.latents {
+        match latents {
             Latents::Logistic(polya_gamma) => {
                 for (i, &eta) in self.eta.iter().enumerate() {
                     let weight = polya_gamma.draw_sum(counts[i] as u64, eta, rng);
                     self.weights[i] = weight;
                     self.v[i] = totals[i] - 0.5 * counts[i] - weight * offsets[i];
                 }
-                factor(self.rows.gram_weighted(&self.weights), &self.prior_precision)?
             }
-            Latents::Probit(precision) => {
+            Latents::Probit(_) => {
                 for (i, &eta) in self.eta.iter().enumerate() {
                     let (yes, no) = (totals[i] as u64, (counts[i] - totals[i]) as u64);
                     let above: f64 = (0..yes).map(|_| positive_normal(eta, rng)).sum();
                     let below: f64 = (0..no).map(|_| positive_normal(-eta, rng)).sum();
                     self.v[i] = above - below - counts[i] * offsets[i];
                 }
-                precision.clone()
             }
-        };
-        let mut pull = self.rows.transposed_times(&self.v);
-        pull.iter_mut().zip(&self.prior_pull).for_each(|(p, prior)| *p += prior);
-        Ok(Conditional { mean: precision.solve(&pull), precision })
+        }
+        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@ use super::policy::{LogEntry, Policy};
 use super::{OTHER, check_name};
 use crate::data::read::find_files;
 use crate::data::{Column, Fact, Request, Table};
-use crate::plan::{Complete, Outline, read_complete};
+use crate::plan::{Complete, Outline, Room, read_complete};
 use crate::question::{Answer, Question};
 use crate::run::{AnswerHeader, QuestionFile, encode_answer, sha256_hex};
 use crate::shard::Shard;
@@ -64,7 +64,8 @@ pub fn answer(
         return Err(wrong("it does not ask about the columns of its study (schema)".into()));
     }
     let files = find_files(Path::new(""), data)?;
-    let Complete { table, dropped, warnings } = read_complete(&outline, &files)?;
+    let Complete { data, dropped, warnings } = read_complete(&outline, &files, &Room::default())?;
+    let table = data.table()?;
     let rows = table.rows() as u64;
     if rows < policy.min_rows {
         return Err(at_data(

@@ -1,5 +1,6 @@
 //! Reading tables from files on disk.
 
+mod blocks;
 mod files;
 mod kinds;
 mod parquet;

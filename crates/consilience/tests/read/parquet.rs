@@ -14,10 +14,10 @@ use parquet::file::properties::WriterProperties;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-type Columns<'a> = Vec<(&'a str, ArrayRef)>;
+pub type Columns<'a> = Vec<(&'a str, ArrayRef)>;
 
 /// Writes a file of row groups of two rows, so that columns come in several pieces.
-fn write(dir: &Dir, name: &str, columns: Columns) -> PathBuf {
+pub fn write(dir: &Dir, name: &str, columns: Columns) -> PathBuf {
     let field = |(name, array): &(&str, ArrayRef)| {
         Field::new(name.to_string(), array.data_type().clone(), true)
     };

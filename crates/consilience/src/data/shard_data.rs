@@ -1,0 +1,66 @@
+//! Where a shard's rows are.
+
+use super::table::Table;
+use crate::Result;
+use crate::data::scratch::Stored;
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A shard's rows: in memory, or in a file from which they come a batch at a time.
+#[derive(Debug, Clone)]
+pub enum ShardData {
+    /// In memory.
+    Memory(Arc<Table>),
+    /// In a scratch file.
+    Scratch(Stored),
+}
+
+impl From<Table> for ShardData {
+    fn from(table: Table) -> ShardData {
+        ShardData::Memory(Arc::new(table))
+    }
+}
+
+impl ShardData {
+    /// How many rows.
+    pub fn rows(&self) -> usize {
+        match self {
+            ShardData::Memory(table) => table.rows(),
+            ShardData::Scratch(stored) => stored.rows(),
+        }
+    }
+
+    /// These rows.
+    pub fn batch(&self, rows: Range<usize>) -> Result<Cow<'_, Table>> {
+        match self {
+            ShardData::Memory(table) if rows == (0..table.rows()) => Ok(Cow::Borrowed(table)),
+            ShardData::Memory(table) => Ok(Cow::Owned(table.slice(rows))),
+            ShardData::Scratch(stored) => Ok(Cow::Owned(stored.batch(rows)?)),
+        }
+    }
+
+    /// All rows.
+    pub fn table(&self) -> Result<Cow<'_, Table>> {
+        self.batch(0..self.rows())
+    }
+
+    /// All rows, with no more columns than this one where they are not in memory.
+    pub(crate) fn narrow(&self, column: Option<&String>) -> Result<Cow<'_, Table>> {
+        let ShardData::Scratch(stored) = self else { return self.table() };
+        let mut all = Table::default();
+        for rows in self.batches(1 << 16) {
+            let batch = stored.batch(rows)?;
+            let own = column.map(|name| Ok((name.clone(), batch.column(name)?.clone())));
+            let own = own.into_iter().collect::<Result<_>>()?;
+            all.append(Table::new(own, batch.origin().clone()));
+        }
+        Ok(Cow::Owned(all))
+    }
+
+    /// The ranges of rows of batches of this many; one if there are no rows.
+    pub fn batches(&self, rows: usize) -> Vec<Range<usize>> {
+        let count = self.rows().div_ceil(rows).max(1);
+        (0..count).map(|k| k * rows..((k + 1) * rows).min(self.rows())).collect()
+    }
+}
