@@ -2,7 +2,7 @@
 
 use crate::math::special::chi_square_tail;
 use crate::math::spectrum::spectrum_along;
-use crate::math::{Cholesky, Matrix};
+use crate::math::{Cholesky, Matrix, dot};
 use crate::{Level, Warning};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -43,12 +43,13 @@ pub(super) fn agreements(shards: &[Score<'_>], rows: &[f64], total: &Cholesky) -
     if shards.len() < 2 {
         return Vec::new();
     }
-    let variances = total.inverse().diagonal();
+    let inverse = total.inverse();
+    let variances = inverse.diagonal();
     let whole = total.lower().product(&total.lower().transpose());
     let of = |((gradient, information), rows): (&Score<'_>, &f64)| {
         let own = Cholesky::new(information);
         let (chi_square, degrees_of_freedom) =
-            score_test(gradient, information, own.as_ref(), &whole, total);
+            score_test(gradient, information, own.as_ref(), (&whole, &inverse), total);
         let enough = *rows >= ROWS_PER_PARAMETER * gradient.len() as f64;
         let p_value = (enough && degrees_of_freedom > 0.0)
             .then(|| chi_square_tail(chi_square, degrees_of_freedom));
@@ -107,7 +108,7 @@ fn score_test(
     gradient: &[f64],
     information: &Matrix,
     own: Option<&Cholesky>,
-    whole: &Matrix,
+    (whole, inverse): (&Matrix, &Matrix),
     total: &Cholesky,
 ) -> (f64, f64) {
     let d = gradient.len();
@@ -120,7 +121,14 @@ fn score_test(
         sum.add_scaled(b, information);
         Cholesky::new(&sum)
     };
-    if let (Some(own), Some(_), Some(_)) = (own, combined(-least, 1.0), combined(1.0 - least, -1.0))
+    // The largest share is at most the sum of all of them, tr Λ⁻¹H, which is small for one of many shards.
+    let is_below = || {
+        dot(inverse.data(), information.data()) < 1.0 - least
+            || combined(1.0 - least, -1.0).is_some()
+    };
+    if let Some(own) = own
+        && combined(-least, 1.0).is_some()
+        && is_below()
         && let Some(others) = combined(1.0, -1.0)
     {
         return (own.inverse_quadratic(gradient) + others.inverse_quadratic(gradient), d as f64);
@@ -161,7 +169,7 @@ mod tests {
         let test = |gradient: &[f64], information: &Matrix| {
             let whole = Matrix::identity(gradient.len());
             let (own, unit) = (Cholesky::new(information), Cholesky::new(&whole).unwrap());
-            score_test(gradient, information, own.as_ref(), &whole, &unit)
+            score_test(gradient, information, own.as_ref(), (&whole, &whole), &unit)
         };
         let gradient = [0.5, -0.7];
         let along = [c * gradient[0] + s * gradient[1], -s * gradient[0] + c * gradient[1]];
