@@ -10,8 +10,8 @@ use crate::sites::arguments::{
 };
 use crate::slurm::{EngineArguments, StepArguments};
 use clap::{Args, Parser, Subcommand};
-use consilience::plan::Room;
-use consilience::plan::Wishes;
+use consilience::plan::{Room, Wishes};
+use consilience::simulate::alleles;
 use consilience::study::{Combine, Kernel, Local, Overrides, Study};
 use consilience::{Error, draft};
 use std::path::PathBuf;
@@ -117,9 +117,14 @@ b-tags) and seven masses computed from them, with an error; the label depends on
 of the two models in examples/higgs.toml the one of the masses is right. Parquet files have names;
 .csv and .csv.gz have no header line, as HIGGS.csv.gz has none.
 
+alleles: an outcome y and doses 0, 1, 2 of the rare allele at linked loci, of which one in twenty has
+an effect, for sparse regression.
+
 Examples:
   consilience simulate higgs --rows 1000000 --out higgs.parquet
-  consilience compare examples/higgs.toml --data higgs.parquet";
+  consilience compare examples/higgs.toml --data higgs.parquet
+  consilience simulate alleles --rows 132353 --columns 100 --out alleles.parquet
+  consilience compare examples/alleles.toml --data alleles.parquet";
 
 /// A study, and what to change in it.
 #[derive(Debug, Args)]
@@ -274,6 +279,9 @@ pub struct SimulateArguments {
     /// Number of rows
     #[arg(long, value_name = "N", value_parser = rows, allow_negative_numbers = true)]
     pub rows: u64,
+    /// Number of loci of alleles [default: 100]
+    #[arg(long, value_name = "P", value_parser = loci, allow_negative_numbers = true)]
+    pub columns: Option<usize>,
     /// The file to write: .parquet, .csv or .csv.gz
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
@@ -293,6 +301,8 @@ pub struct SimulateArguments {
 pub enum Simulation {
     /// Collisions as in the UCI HIGGS data set
     Higgs,
+    /// Allele doses of people, and a trait that a few of them move
+    Alleles,
 }
 
 impl StudyArguments {
@@ -347,6 +357,13 @@ pub fn whole(text: &str) -> Result<u64, String> {
 /// A number of rows: what one file can hold, and at least one.
 fn rows(text: &str) -> Result<u64, String> {
     let range = 1..=u64::from(u32::MAX) - 1;
+    let wrong = || format!("a whole number is needed, 1 to {}", range.end());
+    text.parse().ok().filter(|n| range.contains(n)).ok_or_else(wrong)
+}
+
+/// A number of loci.
+fn loci(text: &str) -> Result<usize, String> {
+    let range = 1..=alleles::MOST;
     let wrong = || format!("a whole number is needed, 1 to {}", range.end());
     text.parse().ok().filter(|n| range.contains(n)).ok_or_else(wrong)
 }

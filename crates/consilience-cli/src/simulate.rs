@@ -4,23 +4,31 @@ use crate::arguments::{SimulateArguments, Simulation};
 use crate::progress::Bar;
 use crate::shell::word;
 use consilience::draft;
-use consilience::simulate::{Format, write_higgs};
+use consilience::simulate::{self, Format, Simulated};
 use consilience::{Error, Place, Result};
 use std::path::Path;
 
 /// Writes the data, and returns what is to be printed.
 pub fn write(arguments: &SimulateArguments) -> Result<String> {
-    let SimulateArguments { what: Simulation::Higgs, rows, out, seed, force, quiet } = arguments;
+    let SimulateArguments { what, rows, columns, out, seed, force, quiet } = arguments;
+    let (what, example) = match (what, columns) {
+        (Simulation::Higgs, None) => (Simulated::Higgs, "higgs"),
+        (Simulation::Higgs, Some(_)) => {
+            return Err(Error::input("collisions have 29 columns; leave --columns out"));
+        }
+        (Simulation::Alleles, loci) => (Simulated::Alleles(loci.unwrap_or(100)), "alleles"),
+    };
     let format = Format::of(out)?;
     refuse(out, *force)?;
     let bar = Bar::of_rows(!quiet, *rows);
     draft::write_with(out, |file| {
-        write_higgs(file, format, *rows, *seed, &mut |done| bar.set(done))
+        simulate::write(file, format, what, *rows, *seed, &mut |done| bar.set(done))
     })?;
     bar.clear();
     Ok(format!(
-        "{} is written: {rows} rows, 29 columns, seed {seed}. Then\n  consilience compare examples/higgs.toml --data {}\n",
+        "{} is written: {rows} rows, {} columns, seed {seed}. Then\n  consilience compare examples/{example}.toml --data {}\n",
         out.display(),
+        what.names().len(),
         word(out)
     ))
 }

@@ -4,7 +4,7 @@
 
 use consilience::data::Table;
 use consilience::data::read::{Reader, TextFormat, Wanted};
-use consilience::simulate::{Format, higgs, write_higgs};
+use consilience::simulate::{self, BLOCK, Format, Simulated, higgs};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::fs::File;
@@ -21,8 +21,8 @@ fn spelled(value: f32) -> String {
 }
 
 fn write_text(out: &mut dyn Write, rows: usize) {
-    for b in 0..rows.div_ceil(higgs::BLOCK) {
-        let block = higgs::block(1, b as u64, rows - b * higgs::BLOCK);
+    for b in 0..rows.div_ceil(BLOCK) {
+        let block = higgs::block(1, b as u64, rows - b * BLOCK);
         for row in 0..block[0].len() {
             let line: Vec<String> = block.iter().map(|column| spelled(column[row])).collect();
             writeln!(out, "{}", line.join(",")).expect("written");
@@ -83,7 +83,8 @@ fn main() {
     let mut encoder = GzEncoder::new(File::create(&gzip).expect("a file"), Compression::default());
     encoder.write_all(&text).and_then(|()| encoder.finish().map(drop)).expect("written");
     let out = File::create(&parquet).expect("a file");
-    write_higgs(out, Format::Parquet, rows as u64, 1, &mut |_| {}).expect("written");
+    let none = &mut |_| {};
+    simulate::write(out, Format::Parquet, Simulated::Higgs, rows as u64, 1, none).expect("written");
     let bytes = text.len() as f64;
     drop(text);
 

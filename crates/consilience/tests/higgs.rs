@@ -10,7 +10,7 @@ use consilience::data::read::{TextFormat, Wanted, column_names, read_table};
 use consilience::engine::{Silent, Threads};
 use consilience::plan::Plan;
 use consilience::shard::{Budget, Shard};
-use consilience::simulate::{Format, ROW_GROUP, higgs, write_higgs};
+use consilience::simulate::{self, BLOCK, Format, ROW_GROUP, Simulated, higgs};
 use consilience::study::{Overrides, Study};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -28,7 +28,9 @@ fn simulate(folder: &Path, name: &str, rows: u64, seed: u64) -> PathBuf {
     let path = folder.join(name);
     let mut done = Vec::new();
     let file = File::create(&path).unwrap();
-    write_higgs(file, Format::of(&path).unwrap(), rows, seed, &mut |rows| done.push(rows)).unwrap();
+    let format = Format::of(&path).unwrap();
+    simulate::write(file, format, Simulated::Higgs, rows, seed, &mut |rows| done.push(rows))
+        .unwrap();
     assert_eq!(done.last(), Some(&rows));
     assert_eq!(done.len() as u64, rows.div_ceil(ROW_GROUP as u64));
     path
@@ -37,8 +39,8 @@ fn simulate(folder: &Path, name: &str, rows: u64, seed: u64) -> PathBuf {
 /// All columns, as they were simulated.
 fn columns(rows: usize, seed: u64) -> Vec<Vec<f64>> {
     let mut all: Vec<Vec<f64>> = higgs::COLUMNS.map(|_| Vec::new()).into();
-    for b in 0..rows.div_ceil(higgs::BLOCK) {
-        let block = higgs::block(seed, b as u64, rows - b * higgs::BLOCK);
+    for b in 0..rows.div_ceil(BLOCK) {
+        let block = higgs::block(seed, b as u64, rows - b * BLOCK);
         for (all, values) in all.iter_mut().zip(block) {
             all.extend(values.into_iter().map(f64::from));
         }
@@ -144,7 +146,7 @@ fn a_seed_fixes_the_rows_and_fewer_are_the_first_of_more() {
     );
     assert_eq!(
         higgs::block(1, 1, 10)[5],
-        more[5][higgs::BLOCK..][..10].iter().map(|&v| v as f32).collect::<Vec<_>>()
+        more[5][BLOCK..][..10].iter().map(|&v| v as f32).collect::<Vec<_>>()
     );
 }
 

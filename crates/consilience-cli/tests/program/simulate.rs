@@ -64,3 +64,24 @@ fn a_file_without_a_header_is_noticed_and_can_be_read() {
     folder.write("s.toml", STUDY.replacen("\n\n", "\ncolumns = [\"y\"]\n\n", 1));
     folder.run(&["check", "s.toml"]).failed("few names", 2, &["no column `x`"]);
 }
+
+#[test]
+fn alleles_have_as_many_columns_as_asked_for() {
+    let folder = Folder::empty();
+    let simulate = |more: &[&str]| {
+        folder.run(&[&["simulate", "alleles", "--rows", "50", "--out", "a.csv"], more].concat())
+    };
+    let run = simulate(&["--columns", "3"]);
+    assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{run:?}");
+    assert!(run.out.contains("50 rows, 4 columns, seed 1"), "{run:?}");
+    assert!(run.out.contains("examples/alleles.toml"), "{run:?}");
+    let text = std::fs::read_to_string(folder.path("a.csv")).unwrap();
+    assert!(text.starts_with("y,locus_1,locus_2,locus_3\n"), "{text}");
+    assert_eq!(text.lines().count(), 51);
+    for columns in ["0", "-1", "x", "100000"] {
+        let run = simulate(&["--columns", columns, "--force"]);
+        run.failed(columns, 2, &["a whole number is needed, 1 to 10000"]);
+    }
+    let higgs = ["simulate", "higgs", "--rows", "5", "--columns", "3", "--out", "h.csv"];
+    folder.run(&higgs).failed("columns", 2, &["leave --columns out"]);
+}

@@ -120,8 +120,7 @@ impl Exact {
         let give_up = matches!(step, Ok(Step::Evaluate(_))) && self.rounds_left() <= KEPT_BACK;
         match step {
             Ok(Step::Converged(mode)) => {
-                let scores: Vec<homogeneity::Score> =
-                    shards.into_iter().map(homogeneity::score).collect();
+                let scores = homogeneity::scores(&mut shards);
                 self.agreement = self.setting.compare_shards(&scores, &mode.factor);
                 let warnings = homogeneity::warnings(&self.agreement, &self.setting.names());
                 self.warnings.extend(warnings);

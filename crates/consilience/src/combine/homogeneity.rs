@@ -1,9 +1,11 @@
 //! Do the shards tell the same story?
 
 use crate::math::special::chi_square_tail;
+use crate::math::spectrum::spectrum_along;
 use crate::math::{Cholesky, Matrix, dot};
 use crate::target::Expansion;
 use crate::{Level, Warning};
+use rayon::prelude::*;
 use serde::Serialize;
 
 /// The chance of a false alarm over all shards together.
@@ -35,30 +37,34 @@ pub struct Agreement {
 }
 
 /// A shard's gradient and information (minus its Hessian) at the consensus.
-pub(super) type Score = (Vec<f64>, Matrix);
+pub(super) type Score<'a> = (Vec<f64>, &'a Matrix);
 
-/// The score of a shard whose log density has this expansion at the consensus.
-pub(super) fn score(at: Expansion) -> Score {
-    let mut information = at.hessian;
-    information.scale(-1.0);
-    (at.gradient, information)
+/// The scores of shards whose log densities have these expansions at the consensus; the Hessians change
+/// their sign.
+pub(super) fn scores(shards: &mut [Expansion]) -> Vec<Score<'_>> {
+    shards.iter_mut().for_each(|at| at.hessian.scale(-1.0));
+    shards.iter().map(|at| (at.gradient.clone(), &at.hessian)).collect()
 }
 
 /// How each shard agrees with the others; empty if there is only one.
-pub(super) fn agreements(shards: &[Score], rows: &[f64], total: &Cholesky) -> Vec<Agreement> {
+pub(super) fn agreements(shards: &[Score<'_>], rows: &[f64], total: &Cholesky) -> Vec<Agreement> {
     if shards.len() < 2 {
         return Vec::new();
     }
-    let variances = total.inverse().diagonal();
-    let of = |((gradient, information), rows): (&Score, &f64)| {
-        let (chi_square, degrees_of_freedom) = score_test(gradient, information, total);
+    let inverse = total.inverse();
+    let variances = inverse.diagonal();
+    let whole = total.lower().product(&total.lower().transpose());
+    let of = |((gradient, information), rows): (&Score<'_>, &f64)| {
+        let own = Cholesky::new(information);
+        let (chi_square, degrees_of_freedom) =
+            score_test(gradient, information, own.as_ref(), (&whole, &inverse), total);
         let enough = *rows >= ROWS_PER_PARAMETER * gradient.len() as f64;
         let p_value = (enough && degrees_of_freedom > 0.0)
             .then(|| chi_square_tail(chi_square, degrees_of_freedom));
-        let parameters = one_by_one(gradient, information, &variances);
+        let parameters = one_by_one(gradient, own.as_ref(), &variances);
         Agreement { chi_square, degrees_of_freedom, p_value, parameters }
     };
-    shards.iter().zip(rows).map(of).collect()
+    shards.par_iter().zip(rows).map(of).collect()
 }
 
 /// Warns of every shard that is further off than chance allows, Bonferroni over the shards. `names`
@@ -91,9 +97,9 @@ pub(super) fn warnings(shards: &[Agreement], names: &[&str]) -> Vec<Warning> {
 }
 
 /// The χ² of each coordinate of μ_s − μ = H⁻¹g.
-fn one_by_one(gradient: &[f64], information: &Matrix, total: &[f64]) -> Vec<Option<f64>> {
-    let Some(factor) = Cholesky::new(information) else { return vec![None; gradient.len()] };
-    let (offset, own) = (factor.solve(gradient), factor.inverse().diagonal());
+fn one_by_one(gradient: &[f64], own: Option<&Cholesky>, total: &[f64]) -> Vec<Option<f64>> {
+    let Some(factor) = own else { return vec![None; gradient.len()] };
+    let (offset, own) = (factor.solve(gradient), factor.inverse_diagonal());
     offset
         .iter()
         .zip(own.iter().zip(total))
@@ -106,8 +112,35 @@ fn one_by_one(gradient: &[f64], information: &Matrix, total: &[f64]) -> Vec<Opti
 
 /// The score statistic and its degrees of freedom, over the directions in which the shard has
 /// some, but not all, of the information.
-fn score_test(gradient: &[f64], information: &Matrix, total: &Cholesky) -> (f64, f64) {
+fn score_test(
+    gradient: &[f64],
+    information: &Matrix,
+    own: Option<&Cholesky>,
+    (whole, inverse): (&Matrix, &Matrix),
+    total: &Cholesky,
+) -> (f64, f64) {
     let d = gradient.len();
+    // If H is well above 0 and well below Λ in every direction, no directions need to be found:
+    // (H − HΛ⁻¹H)⁻¹ = H⁻¹ + (Λ − H)⁻¹.
+    let least = 0.5 * (1.0 - (1.0 - 4.0 * ALL).sqrt());
+    let combined = |a: f64, b: f64| {
+        let mut sum = whole.clone();
+        sum.scale(a);
+        sum.add_scaled(b, information);
+        Cholesky::new(&sum)
+    };
+    // The largest share is at most the sum of all of them, tr Λ⁻¹H, which is small for one of many shards.
+    let is_below = || {
+        dot(inverse.data(), information.data()) < 1.0 - least
+            || combined(1.0 - least, -1.0).is_some()
+    };
+    if let Some(own) = own
+        && combined(-least, 1.0).is_some()
+        && is_below()
+        && let Some(others) = combined(1.0, -1.0)
+    {
+        return (own.inverse_quadratic(gradient) + others.inverse_quadratic(gradient), d as f64);
+    }
     // In coordinates in which the total information is the unit matrix.
     let white = total.solve_lower(gradient);
     let half = Matrix::from_rows(
@@ -118,21 +151,11 @@ fn score_test(gradient: &[f64], information: &Matrix, total: &Cholesky) -> (f64,
     .transpose();
     let inner: Vec<f64> = (0..d).flat_map(|i| total.solve_lower(half.row(i))).collect();
     let inner = Matrix::from_rows(d, d, inner);
-    // The variance of the score there is M − M². If it is well above 0 in every direction, no directions
-    // need to be found.
-    let mut variance = inner.clone();
-    variance.add_scaled(-1.0, &inner.product(&inner));
-    let mut margin = variance.clone();
-    (0..d).for_each(|i| margin[(i, i)] -= ALL);
-    if let (Some(_), Some(factor)) = (Cholesky::new(&margin), Cholesky::new(&variance)) {
-        return (factor.inverse_quadratic(&white), d as f64);
-    }
-    let (shares, directions) = inner.symmetric_eigen();
     let (mut statistic, mut df) = (0.0, 0.0);
-    for (k, &share) in shares.iter().enumerate() {
+    for (share, along) in spectrum_along(&inner, &white) {
         let variance = share * (1.0 - share);
         if variance > ALL {
-            statistic += dot(&white, directions.row(k)).powi(2) / variance;
+            statistic += along * along / variance;
             df += 1.0;
         }
     }
@@ -151,19 +174,22 @@ mod tests {
             vec![a * c * c + b * s * s, (a - b) * c * s, (a - b) * c * s, a * s * s + b * c * c]
         };
         let information = Matrix::from_rows(2, 2, turn(0.3, 0.6));
-        let unit = Cholesky::new(&Matrix::identity(2)).unwrap();
+        let test = |gradient: &[f64], information: &Matrix| {
+            let whole = Matrix::identity(gradient.len());
+            let (own, unit) = (Cholesky::new(information), Cholesky::new(&whole).unwrap());
+            score_test(gradient, information, own.as_ref(), (&whole, &whole), &unit)
+        };
         let gradient = [0.5, -0.7];
         let along = [c * gradient[0] + s * gradient[1], -s * gradient[0] + c * gradient[1]];
         let expected = along[0].powi(2) / 0.21 + along[1].powi(2) / 0.24;
-        let (statistic, df) = score_test(&gradient, &information, &unit);
+        let (statistic, df) = test(&gradient, &information);
         assert!((statistic - expected).abs() < 1e-12 && df == 2.0);
 
         let mut wider = Matrix::identity(3);
         for i in 0..2 {
             wider.row_mut(i)[..2].copy_from_slice(information.row(i));
         }
-        let unit = Cholesky::new(&Matrix::identity(3)).unwrap();
-        let (statistic, df) = score_test(&[0.5, -0.7, 4.0], &wider, &unit);
+        let (statistic, df) = test(&[0.5, -0.7, 4.0], &wider);
         assert!((statistic - expected).abs() < 1e-12 && df == 2.0);
     }
 }

@@ -96,7 +96,11 @@ impl Setting {
     }
 
     /// How the shards agree with each other.
-    fn compare_shards(&self, scores: &[homogeneity::Score], total: &Cholesky) -> Vec<Agreement> {
+    fn compare_shards(
+        &self,
+        scores: &[homogeneity::Score<'_>],
+        total: &Cholesky,
+    ) -> Vec<Agreement> {
         homogeneity::agreements(scores, &self.rows(), total)
     }
 

@@ -48,7 +48,9 @@ impl Factor {
     }
 
     fn from_covariance(mean: &[f64], covariance: &Matrix) -> Option<Factor> {
-        Factor::from_precision(mean, Cholesky::new(covariance)?.inverse())
+        let factor = Cholesky::new(covariance)?;
+        let (precision, log_det) = (factor.inverse(), -factor.log_det());
+        Some(Factor { mean: mean.to_vec(), precision, log_det })
     }
 
     /// Λ_s(μ_s − θ), and (μ_s − θ)'Λ_s(μ_s − θ).
@@ -68,9 +70,9 @@ impl Factor {
 /// log I = Σ_s log N(μ; μ_s, Σ_s) + (d/2) log 2π − ½ log|Λ|
 /// ```
 pub fn consensus(normals: &[(&[f64], &Matrix)]) -> Option<Consensus> {
-    let factors: Option<Vec<Factor>> =
-        normals.iter().map(|(m, p)| Factor::from_precision(m, (*p).clone())).collect();
-    product(&factors?)
+    let of = |(m, p): &(&[f64], &Matrix)| Factor::from_precision(m, (*p).clone());
+    let factors: Vec<Option<Factor>> = normals.par_iter().map(of).collect();
+    product(&factors.into_iter().collect::<Option<Vec<Factor>>>()?)
 }
 
 fn product(factors: &[Factor]) -> Option<Consensus> {
@@ -121,22 +123,28 @@ pub(super) struct Normals {
 impl Normals {
     /// The normals with these summaries' moments.
     pub(super) fn new(summaries: &[Summary]) -> Result<Normals> {
-        let mut factors = Vec::new();
-        for (s, summary) in summaries.iter().enumerate() {
-            let factor = if summary.is_normal() {
+        let of = |summary: &Summary| {
+            if summary.is_normal() {
                 // Its precision is known: no detour over the covariance.
                 Factor::from_precision(&summary.mean, summary.precision.clone())
             } else {
                 Factor::from_covariance(&summary.mean, &summary.covariance)
-            };
-            factors.push(factor.ok_or_else(|| not_definite().for_shard(s))?);
-        }
+            }
+        };
+        let factors: Vec<Option<Factor>> = summaries.par_iter().map(of).collect();
+        let factors: Vec<Factor> = factors
+            .into_iter()
+            .enumerate()
+            .map(|(s, factor)| factor.ok_or_else(|| not_definite().for_shard(s)))
+            .collect::<Result<_>>()?;
         let all = product(&factors).ok_or_else(not_definite)?;
-        let bias = summaries
-            .iter()
+        let root = all.factor.inverse_lower();
+        let biases: Vec<f64> = summaries
+            .par_iter()
             .zip(&factors)
-            .filter_map(|(summary, f)| Some(finite_draw_bias(f, &all, summary.effective?)))
-            .sum();
+            .filter_map(|(summary, f)| Some(finite_draw_bias(f, &all, &root, summary.effective?)))
+            .collect();
+        let bias = biases.iter().sum();
         Ok(Normals { factors, all, bias })
     }
 
@@ -146,9 +154,8 @@ impl Normals {
     }
 
     /// The shards' pulls at the consensus, with their precisions.
-    pub(super) fn scores(&self) -> Vec<homogeneity::Score> {
-        let pull = |f: &Factor| (f.pull(&self.all.mean).0, f.precision.clone());
-        self.factors.iter().map(pull).collect()
+    pub(super) fn scores(&self) -> Vec<homogeneity::Score<'_>> {
+        self.factors.iter().map(|f| (f.pull(&self.all.mean).0, &f.precision)).collect()
     }
 }
 
@@ -164,7 +171,7 @@ fn evidence(setting: &Setting, summaries: Vec<Summary>) -> Result<Evidence> {
     let all = &normals.all;
     let agreement = setting.compare_shards(&normals.scores(), &all.factor);
     if setting.shards() > 1 {
-        warnings.extend(shape_warning(&summaries, all));
+        warnings.extend(shape_warning(&summaries, overlap));
         warnings.extend(thin_shards(setting));
         warnings.extend(homogeneity::warnings(&agreement, &setting.names()));
     }
@@ -192,18 +199,24 @@ fn not_definite() -> Error {
 /// ```text
 /// [d(d+1) − 2(d+1)t + t² + tr P² − 2(d+1−t)q + 2δ'Λ_sΛ⁻¹Λ_sδ − 2(d−t)] / 4N
 /// ```
-fn finite_draw_bias(factor: &Factor, all: &Consensus, effective: f64) -> f64 {
-    let d = factor.mean.len() as f64;
+fn finite_draw_bias(factor: &Factor, all: &Consensus, root: &Matrix, effective: f64) -> f64 {
     let size = factor.mean.len();
-    let share = Matrix::from_rows(
-        size,
-        size,
-        (0..size).flat_map(|i| all.factor.solve(factor.precision.row(i))).collect(),
-    );
-    // Rows are Λ⁻¹ applied to columns of Λ_s, so this is P'; the traces are the same.
-    let t: f64 = share.diagonal().iter().sum();
-    let t2: f64 =
-        (0..size).map(|i| (0..size).map(|j| share[(i, j)] * share[(j, i)]).sum::<f64>()).sum();
+    let d = size as f64;
+    // With Λ = LL' the traces of P and P² are those of M = L⁻¹Λ_sL⁻ᵀ, of which half is enough.
+    let (mut t, mut t2) = (0.0, 0.0);
+    let mut row = vec![0.0; size];
+    for i in 0..size {
+        row.fill(0.0);
+        for (k, l) in root.row(i)[..=i].iter().enumerate() {
+            row.iter_mut().zip(factor.precision.row(k)).for_each(|(r, p)| *r += l * p);
+        }
+        for j in 0..i {
+            t2 += 2.0 * dot(&row[..=j], &root.row(j)[..=j]).powi(2);
+        }
+        let own = dot(&row[..=i], &root.row(i)[..=i]);
+        t += own;
+        t2 += own * own;
+    }
     let (pull, q) = factor.pull(&all.mean);
     let spread = all.factor.inverse_quadratic(&pull);
     (d * (d + 1.0) - 2.0 * (d + 1.0) * t + t * t + t2 - 2.0 * (d + 1.0 - t) * q + 2.0 * spread
@@ -220,35 +233,59 @@ struct Errors {
 /// Monte Carlo errors of the overlap and of the total (with the overlap's correlation to log Z_s),
 /// by leaving out one batch of one shard's draws at a time. `None` where a shard has no error bar.
 fn jackknife(summaries: &[Summary], factors: &[Factor], all: &Consensus) -> Option<Errors> {
-    let per_shard: Option<Vec<(f64, f64)>> = summaries
-        .par_iter()
-        .zip(factors)
-        .map(|(summary, factor)| match summary.effective {
+    let per_shard: Vec<Option<(f64, f64)>> = (0..summaries.len())
+        .into_par_iter()
+        .map(|s| match summaries[s].effective {
             // Moments without Monte Carlo error leave that of log Z_s alone.
-            None => summary.log_z.se.map(|se| (0.0, se * se)),
-            Some(_) => shard_variance(&summary.batches, factor, all),
+            None => summaries[s].log_z.se.map(|se| (0.0, se * se)),
+            Some(_) if factors.len() == 1 => shard_variance(&summaries[s].batches, None),
+            Some(_) => shard_variance(&summaries[s].batches, Some(others(s, factors, all)?)),
         })
         .collect();
+    let per_shard: Option<Vec<(f64, f64)>> = per_shard.into_iter().collect();
     let (overlap, total) =
         per_shard?.into_iter().fold((0.0, 0.0), |sum, v| (sum.0 + v.0, sum.1 + v.1));
     Some(Errors { overlap: overlap.sqrt(), total: total.sqrt() })
 }
 
-/// One shard's part of the variances of overlap and total.
-fn shard_variance(batches: &[Batch], factor: &Factor, all: &Consensus) -> Option<(f64, f64)> {
+/// The mean and the covariance of the product of all normals but one.
+fn others(s: usize, factors: &[Factor], all: &Consensus) -> Option<(Vec<f64>, Matrix)> {
+    let mut precision = all.precision.clone();
+    precision.add_scaled(-1.0, &factors[s].precision);
+    let factor = Cholesky::new(&precision).or_else(|| {
+        // Next to nothing is left of the whole; its digits are in the sum of the others.
+        let mut sum = Matrix::zeros(precision.rows(), precision.cols());
+        let rest = factors.iter().enumerate().filter(|(other, _)| *other != s);
+        rest.for_each(|(_, other)| sum.add_scaled(1.0, &other.precision));
+        Cholesky::new(&sum)
+    })?;
+    // The pulls of all shards balance at μ, so without this one they move it the other way.
+    let mut mean = all.mean.clone();
+    let step = factor.solve(&factors[s].pull(&all.mean).0);
+    mean.iter_mut().zip(&step).for_each(|(m, d)| *m -= d);
+    Some((mean, factor.inverse()))
+}
+
+/// One shard's part of the variances of overlap and total. As a function of one shard's moments (m, V) the
+/// overlap is a multiple of N(m; a, V + C), with a and C those of the product of the others.
+fn shard_variance(batches: &[Batch], others: Option<(Vec<f64>, Matrix)>) -> Option<(f64, f64)> {
     let count = batches.len();
     if count < 2 {
         return None;
     }
     let (mut overlaps, mut totals) = (Vec::new(), Vec::new());
-    for left_out in 0..count {
-        let rest: Vec<&Batch> =
-            batches.iter().enumerate().filter(|(b, _)| *b != left_out).map(|(_, b)| b).collect();
-        let (log_z, mean, covariance) = pooled(&rest);
-        let other = Factor::from_covariance(&mean, &covariance)?;
-        let change = overlap_change(factor, &other, all)?;
-        overlaps.push(change);
-        totals.push(change + log_z);
+    for (log_z, mean, mut covariance) in Pool::new(batches).each_left_out() {
+        let overlap = match &others {
+            None => 0.0,
+            Some((centre, spread)) => {
+                covariance.add_scaled(1.0, spread);
+                let factor = Cholesky::new(&covariance)?;
+                let offset: Vec<f64> = mean.iter().zip(centre).map(|(m, c)| m - c).collect();
+                -0.5 * (factor.log_det() + factor.inverse_quadratic(&offset))
+            }
+        };
+        overlaps.push(overlap);
+        totals.push(overlap + log_z);
     }
     let variance = |values: &[f64]| {
         let mean = values.iter().sum::<f64>() / count as f64;
@@ -258,56 +295,87 @@ fn shard_variance(batches: &[Batch], factor: &Factor, all: &Consensus) -> Option
     Some((variance(&overlaps), variance(&totals)))
 }
 
-/// log Z and moments of several batches together.
-fn pooled(batches: &[&Batch]) -> (f64, Vec<f64>, Matrix) {
-    let logs: Vec<f64> = batches.iter().map(|b| b.log_z).collect();
-    let top = batches.iter().map(|b| b.log_weight).fold(f64::NEG_INFINITY, f64::max);
-    let weights: Vec<f64> = batches.iter().map(|b| exp(b.log_weight - top)).collect();
-    let sum: f64 = weights.iter().sum();
-    let d = batches[0].mean.len();
-    let mut mean = vec![0.0; d];
-    for (batch, w) in batches.iter().zip(&weights) {
-        mean.iter_mut().zip(&batch.mean).for_each(|(m, b)| *m += w / sum * b);
-    }
-    let mut covariance = Matrix::zeros(d, d);
-    for (batch, w) in batches.iter().zip(&weights) {
-        covariance.add_scaled(w / sum, &batch.covariance);
-        let offset: Vec<f64> = batch.mean.iter().zip(&mean).map(|(b, m)| b - m).collect();
-        covariance.add_outer(w / sum, &offset);
-    }
-    (log_mean_exp(&logs), mean, covariance)
+/// Batches together: weights, and weighted sums of moments around a common point.
+struct Pool<'a> {
+    batches: &'a [Batch],
+    weights: Vec<f64>,
+    centre: Vec<f64>,
+    /// Σ w·(C + (m − centre)(m − centre)').
+    squares: Matrix,
 }
 
-/// By how much log I changes when one factor is replaced: one Cholesky, not a sum over all shards.
-fn overlap_change(old: &Factor, new: &Factor, all: &Consensus) -> Option<f64> {
-    let mut precision = all.precision.clone();
-    precision.add_scaled(-1.0, &old.precision);
-    precision.add_scaled(1.0, &new.precision);
-    let chol = Cholesky::new(&precision)?;
-    let (old_pull, old_distance) = old.pull(&all.mean);
-    let (new_pull, new_distance) = new.pull(&all.mean);
-    // The pulls of all shards balance at μ, so only the replaced one's difference moves it.
-    let pull: Vec<f64> = new_pull.iter().zip(&old_pull).map(|(n, o)| n - o).collect();
-    let gain = chol.inverse_quadratic(&pull);
-    let dets = (new.log_det - old.log_det) - (chol.log_det() - all.factor.log_det());
-    Some(0.5 * (dets - (new_distance - old_distance) + gain))
+impl<'a> Pool<'a> {
+    fn new(batches: &'a [Batch]) -> Pool<'a> {
+        let top = batches.iter().map(|b| b.log_weight).fold(f64::NEG_INFINITY, f64::max);
+        let weights: Vec<f64> = batches.iter().map(|b| exp(b.log_weight - top)).collect();
+        let sum: f64 = weights.iter().sum();
+        let d = batches[0].mean.len();
+        let mut centre = vec![0.0; d];
+        for (batch, w) in batches.iter().zip(&weights) {
+            centre.iter_mut().zip(&batch.mean).for_each(|(c, b)| *c += w / sum * b);
+        }
+        let mut pool = Pool { batches, weights, centre, squares: Matrix::zeros(d, d) };
+        let mut squares = Matrix::zeros(d, d);
+        (0..batches.len()).for_each(|b| pool.add(&mut squares, b, 1.0));
+        pool.squares = squares;
+        pool
+    }
+
+    /// Adds a batch's part to the squares, or takes it away.
+    fn add(&self, squares: &mut Matrix, batch: usize, sign: f64) {
+        let (w, batch) = (sign * self.weights[batch], &self.batches[batch]);
+        let offset: Vec<f64> = batch.mean.iter().zip(&self.centre).map(|(m, c)| m - c).collect();
+        squares.add_scaled(w, &batch.covariance);
+        squares.add_outer(w, &offset);
+    }
+
+    /// log Z and moments of all batches but one, for each of them.
+    fn each_left_out(&self) -> impl Iterator<Item = (f64, Vec<f64>, Matrix)> {
+        let total: f64 = self.weights.iter().sum();
+        (0..self.batches.len()).map(move |left_out| {
+            let rest = || (0..self.batches.len()).filter(|b| *b != left_out);
+            let logs: Vec<f64> = rest().map(|b| self.batches[b].log_z).collect();
+            let sum: f64 = rest().map(|b| self.weights[b]).sum();
+            // Where one batch outweighs all the others, nothing would be left of their digits.
+            let mut squares = if self.weights[left_out] > 0.5 * total {
+                let mut squares = Matrix::zeros(self.centre.len(), self.centre.len());
+                rest().for_each(|b| self.add(&mut squares, b, 1.0));
+                squares
+            } else {
+                let mut squares = self.squares.clone();
+                self.add(&mut squares, left_out, -1.0);
+                squares
+            };
+            let mut step = vec![0.0; self.centre.len()];
+            for b in rest() {
+                let offset = self.batches[b].mean.iter().zip(&self.centre).map(|(m, c)| m - c);
+                step.iter_mut().zip(offset).for_each(|(s, o)| *s += self.weights[b] / sum * o);
+            }
+            squares.scale(1.0 / sum);
+            squares.add_outer(-1.0, &step);
+            let mean = self.centre.iter().zip(&step).map(|(c, s)| c + s).collect();
+            (log_mean_exp(&logs), mean, squares)
+        })
+    }
 }
 
 /// `unreliable` if the overlap from moments and the one from modes and curvatures are far apart:
 /// then the subposteriors are not normal, and neither number is the overlap.
-fn shape_warning(summaries: &[Summary], all: &Consensus) -> Option<Warning> {
+fn shape_warning(summaries: &[Summary], overlap: Estimate) -> Option<Warning> {
     if summaries.iter().all(Summary::is_normal) {
         return None;
     }
     let normals: Vec<(&[f64], &Matrix)> =
         summaries.iter().map(|s| (s.mode.as_slice(), &s.precision)).collect();
     let difference =
-        consensus(&normals).map_or(f64::INFINITY, |m| (m.log_overlap - all.log_overlap).abs());
-    (difference > 1.0).then(|| {
+        consensus(&normals).map_or(f64::INFINITY, |m| (m.log_overlap - overlap.value).abs());
+    // What the Monte Carlo error explains is no sign of another shape.
+    let most = 1.0 + 2.0 * overlap.se.unwrap_or(0.0);
+    (difference > most).then(|| {
         Warning::new(
             Level::Unreliable,
             "not-normal",
-            format!("the subposteriors are not normal: the overlap from their means and covariances and the overlap from their modes and curvatures differ by {difference:.1} nats (at most 1)"),
+            format!("the subposteriors are not normal: the overlap from their means and covariances and the overlap from their modes and curvatures differ by {difference:.1} nats (at most {most:.1})"),
             "use combine = \"exact\", or fewer shards",
         )
         .value(difference)

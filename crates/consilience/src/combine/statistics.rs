@@ -17,7 +17,7 @@ use crate::math::{Matrix, Triangle};
 use crate::model::{Family, Gaussian, Likelihood, Model, Subposterior};
 use crate::question::{Answer, Diagnostics, Question, Summary};
 use crate::study::{Combine, Local};
-use crate::target::Target;
+use crate::target::{Expansion, Target};
 use crate::{Error, Result};
 use std::sync::Arc;
 
@@ -227,10 +227,10 @@ impl Pooled {
         let Ok(found) = newton::find_mode(all, 1e-6, 100) else { return Vec::new() };
         let (model, places) = (&self.setting.model, &self.statistics.places[self.number]);
         let parts = self.statistics.shards.iter().zip(self.setting.shares());
-        let scores: Vec<homogeneity::Score> = parts
+        let mut parts: Vec<Expansion> = parts
             .map(|(part, share)| part.target(model, places, share).expand(&found.mode.theta))
-            .map(homogeneity::score)
             .collect();
+        let scores = homogeneity::scores(&mut parts);
         self.setting.compare_shards(&scores, &found.mode.factor)
     }
 }

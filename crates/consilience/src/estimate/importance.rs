@@ -142,12 +142,10 @@ impl Weighted {
             }
             covariance.add_outer(w / sum, &offset);
         }
-        // The mean was fitted to the same draws: n/(n − 1) for weighted ones.
+        // The mean was fitted to the same draws: n/(n − 1) for weighted ones. Below two effective draws
+        // there is nothing to correct, and dividing by next to nothing would make a monster of rounding.
         let squares = dot(&weights, &weights);
-        let rest = 1.0 - squares / (sum * sum);
-        if rest > 0.0 {
-            covariance.scale(1.0 / rest);
-        }
+        covariance.scale(1.0 / (1.0 - squares / (sum * sum)).max(0.5));
         (mean, covariance)
     }
 

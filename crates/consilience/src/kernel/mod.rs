@@ -17,6 +17,7 @@ mod dispatch;
 mod functions;
 mod laws;
 mod passes;
+mod products;
 mod rows;
 mod simd;
 #[cfg(target_arch = "x86_64")]

@@ -12,6 +12,7 @@ use super::simd::{
     Cpu, LANES, Lanes, ROOT_HALF_BITS, ROUND, TWO_52_BIASED, TWO_52_BITS, Vector, polynomial,
 };
 use std::arch::x86_64::*;
+use std::f64::consts::{LN_2, SQRT_2};
 use std::ops::{Add, Div, Mul, Sub};
 
 /// 1.0 has these bits.
@@ -49,6 +50,46 @@ impl Cpu for Avx2 {
         let at = x.as_ptr();
         // SAFETY: the token proves AVX2; both loads lie within the eight doubles.
         unsafe { Double256(_mm256_loadu_pd(at), _mm256_loadu_pd(at.add(LANES / 2))) }
+    }
+
+    /// By a table of 1 and √2, so that the polynomial goes to a quarter only.
+    #[inline(always)]
+    fn power_of_two(self, x: Double256) -> Double256 {
+        // Adding this rounds to a half; twice the rounded number stands in the lowest bits.
+        let round = self.splat(ROUND / 2.0);
+        let shifted = x + round;
+        let f = x - (shifted - round);
+        // SAFETY: the token proves AVX2.
+        let power = unsafe { Double256(half_power(shifted.0), half_power(shifted.1)) };
+        (power * f).fma(polynomial(self, &EXP2_QUARTER, f), power)
+    }
+}
+
+/// (2ᶠ − 1)/f for |f| ≤ ¼, to 4·10⁻¹⁵.
+const EXP2_QUARTER: [f64; 8] = [
+    0.693_147_180_559_933_2,
+    0.24022650695909986,
+    0.05550410867103713,
+    0.009618129108059268,
+    0.001333355317421726,
+    0.00015403526947189682,
+    1.5265461188138487e-05,
+    1.322430818863399e-06,
+];
+
+/// 2^(k/2) for a whole number k in the lowest bits. Safe to call where the CPU has AVX2.
+#[inline(always)]
+unsafe fn half_power(shifted: __m256d) -> __m256d {
+    // SAFETY: the caller's.
+    unsafe {
+        let bits = _mm256_castpd_si256(shifted);
+        // The second bit of each lane chooses between the two.
+        let table = _mm256_set_pd(SQRT_2, 1.0, SQRT_2, 1.0);
+        let fraction = _mm256_permutevar_pd(table, _mm256_slli_epi64::<1>(bits));
+        // The whole part goes to the exponent.
+        let whole = _mm256_slli_epi64::<51>(bits);
+        let whole = _mm256_and_si256(whole, _mm256_set1_epi64x(!0 << 52));
+        _mm256_castsi256_pd(_mm256_add_epi64(_mm256_castpd_si256(fraction), whole))
     }
 }
 
@@ -254,7 +295,7 @@ const SIXTEENTHS: [Lanes; 2] = [
         1.3542555469368927,
     ],
     [
-        std::f64::consts::SQRT_2,
+        SQRT_2,
         1.4768261459394993,
         1.5422108254079407,
         1.6104903319492543,
@@ -266,13 +307,8 @@ const SIXTEENTHS: [Lanes; 2] = [
 ];
 
 /// (2ᶠ − 1)/f for |f| ≤ 1/32, to 10⁻¹³.
-const EXP2_SMALL: [f64; 5] = [
-    std::f64::consts::LN_2,
-    0.24022650691319414,
-    0.05550410866027587,
-    0.009618317140580765,
-    0.0013333744338239965,
-];
+const EXP2_SMALL: [f64; 5] =
+    [LN_2, 0.24022650691319414, 0.05550410866027587, 0.009618317140580765, 0.0013333744338239965];
 
 /// An operator, or a method of two vectors.
 macro_rules! one {

@@ -35,6 +35,7 @@ impl TryFrom<Stored> for Matrix {
 }
 
 /// Σ aᵢbᵢ, in eight interleaved partial sums: fast, and always in the same order.
+#[inline]
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     debug_assert_eq!(a.len(), b.len());
     let mut partial = [0.0; 8];
@@ -325,6 +326,18 @@ impl Cholesky {
         out
     }
 
+    /// The diagonal of A⁻¹: a third of the work for all of it.
+    pub fn inverse_diagonal(&self) -> Vec<f64> {
+        let inverse = self.inverse_lower();
+        let mut diagonal = vec![0.0; inverse.rows];
+        for i in 0..inverse.rows {
+            for (sum, v) in diagonal.iter_mut().zip(&inverse.row(i)[..=i]) {
+                *sum += v * v;
+            }
+        }
+        diagonal
+    }
+
     /// x'·A⁻¹·x.
     pub fn inverse_quadratic(&self, x: &[f64]) -> f64 {
         let z = self.solve_lower(x);
@@ -363,6 +376,9 @@ mod tests {
                 &Matrix::identity(n),
                 1e-10,
             );
+            for (u, v) in factor.inverse_diagonal().iter().zip(factor.inverse().diagonal()) {
+                assert!((u - v).abs() < 1e-10 * v);
+            }
             let x: Vec<f64> = (0..n).map(|i| i as f64 - 1.5).collect();
             for (u, v) in factor.solve(&a.times(&x)).iter().zip(&x) {
                 assert!((u - v).abs() < 1e-10);

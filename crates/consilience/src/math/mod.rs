@@ -10,6 +10,7 @@ pub mod proposal;
 pub mod random;
 pub mod sobol;
 pub mod special;
+pub mod spectrum;
 pub mod sum;
 pub mod svd;
 pub mod triangle;

@@ -13,6 +13,7 @@
 //! So the model of the seven masses is the true one, and the model of the 21 measurements can only
 //! approach it: masses are no linear functions of momenta and angles.
 
+use super::BLOCK;
 use crate::math::ziggurat::normal;
 use crate::math::{Stream, stream};
 use libm::{cos, cosh, exp, sin, sinh};
@@ -78,9 +79,6 @@ const BLUR: f64 = 0.1;
 
 /// What makes the masses' means about 1.
 const MASS_UNITS: [f64; 7] = [2.27, 3.72, 1.66, 3.31, 2.27, 5.07, 8.28];
-
-/// Rows that come from one random stream: any of them can be made without those before.
-pub const BLOCK: usize = 1 << 14;
 
 /// The columns of one block of rows of the data with this seed: block b holds the rows from
 /// b·[`BLOCK`] on, and the number of rows asked for only cuts it short.

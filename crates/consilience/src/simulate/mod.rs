@@ -1,5 +1,6 @@
 //! Data to try things on, of any size and always the same for the same seed.
 
+pub mod alleles;
 pub mod higgs;
 
 use crate::Result;
@@ -17,12 +18,52 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+/// What can be simulated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Simulated {
+    /// Collisions ([`higgs`]).
+    Higgs,
+    /// Allele doses at so many loci, and a trait ([`alleles`]).
+    Alleles(usize),
+}
+
+impl Simulated {
+    /// The columns' names.
+    pub fn names(self) -> Vec<String> {
+        match self {
+            Simulated::Higgs => higgs::COLUMNS.map(String::from).into(),
+            Simulated::Alleles(loci) => alleles::names(loci),
+        }
+    }
+
+    /// Whether text files begin with the names: the HIGGS data set's do not.
+    fn has_header(self) -> bool {
+        self != Simulated::Higgs
+    }
+
+    /// Whether a column has few distinct values.
+    fn repeats(self, name: &str) -> bool {
+        match self {
+            Simulated::Higgs => name == "label" || name.ends_with("b-tag"),
+            Simulated::Alleles(_) => name != "y",
+        }
+    }
+
+    /// The columns of one block of rows.
+    fn block(self, seed: u64, block: u64, rows: usize) -> Vec<Vec<f32>> {
+        match self {
+            Simulated::Higgs => higgs::block(seed, block, rows),
+            Simulated::Alleles(loci) => alleles::block(seed, block, rows, loci),
+        }
+    }
+}
+
 /// How simulated data are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Parquet with the columns' names and types.
     Parquet,
-    /// Text with commas and no header line, as the HIGGS data set comes.
+    /// Text with commas; the collisions without a header line, as the HIGGS data set comes.
     Csv,
     /// The same, compressed.
     CsvGz,
@@ -51,23 +92,27 @@ impl Format {
 /// this, whatever the number of rows.
 const GROUP: usize = 8;
 
-/// The rows of a full row group.
-pub const ROW_GROUP: usize = GROUP * higgs::BLOCK;
+/// Rows that come from one random stream: any of them can be made without those before.
+pub const BLOCK: usize = 1 << 14;
 
-/// Writes so many rows of simulated collisions ([`higgs`]), calling `written` with the number of rows
-/// that are done after every [`ROW_GROUP`] of them.
-pub fn write_higgs(
+/// The rows of a full row group.
+pub const ROW_GROUP: usize = GROUP * BLOCK;
+
+/// Writes so many rows of simulated data, calling `written` with the number of rows that are done after
+/// every [`ROW_GROUP`] of them.
+pub fn write(
     out: impl Write + Send,
     format: Format,
+    what: Simulated,
     rows: u64,
     seed: u64,
     written: &mut dyn FnMut(u64),
 ) -> io::Result<()> {
     match format {
         Format::Parquet => {
-            let mut sink = parquet_sink(out)?;
+            let mut sink = parquet_sink(out, what)?;
             let schema = sink.schema.clone();
-            groups(rows, seed, written, &mut |blocks| {
+            groups(what, rows, seed, written, &mut |blocks| {
                 for block in blocks {
                     let columns = block.into_iter();
                     let columns = columns.map(|c| Arc::new(Float32Array::from(c)) as ArrayRef);
@@ -83,13 +128,13 @@ pub fn write_higgs(
         }
         Format::Csv => {
             let mut out = BufWriter::with_capacity(1 << 20, out);
-            write_text(&mut out, rows, seed, written)?;
+            write_text(&mut out, what, rows, seed, written)?;
             out.flush()
         }
         Format::CsvGz => {
             let out = BufWriter::with_capacity(1 << 20, out);
             let mut out = GzEncoder::new(out, Level::fast());
-            write_text(&mut out, rows, seed, written)?;
+            write_text(&mut out, what, rows, seed, written)?;
             out.finish()?.flush()
         }
     }
@@ -100,17 +145,19 @@ struct ParquetSink<W: Write + Send> {
     schema: Arc<Schema>,
 }
 
-fn parquet_sink<W: Write + Send>(out: W) -> io::Result<ParquetSink<W>> {
-    let field = |name: &&str| Field::new(*name, DataType::Float32, false);
-    let schema = Arc::new(Schema::new(higgs::COLUMNS.iter().map(field).collect::<Vec<_>>()));
+fn parquet_sink<W: Write + Send>(out: W, what: Simulated) -> io::Result<ParquetSink<W>> {
+    let names = what.names();
+    let field = |name: &String| Field::new(name, DataType::Float32, false);
+    let schema = Arc::new(Schema::new(names.iter().map(field).collect::<Vec<_>>()));
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
         .set_max_row_group_row_count(Some(ROW_GROUP))
         // Hardly a value occurs twice,
         .set_dictionary_enabled(false);
     // but for these.
-    for name in higgs::COLUMNS.iter().filter(|n| **n == "label" || n.ends_with("b-tag")) {
-        properties = properties.set_column_dictionary_enabled(ColumnPath::from(*name), true);
+    for name in names.iter().filter(|name| what.repeats(name)) {
+        properties =
+            properties.set_column_dictionary_enabled(ColumnPath::from(name.as_str()), true);
     }
     let writer = ArrowWriter::try_new(out, schema.clone(), Some(properties.build()))?;
     Ok(ParquetSink { writer, schema })
@@ -118,11 +165,15 @@ fn parquet_sink<W: Write + Send>(out: W) -> io::Result<ParquetSink<W>> {
 
 fn write_text(
     out: &mut dyn Write,
+    what: Simulated,
     rows: u64,
     seed: u64,
     written: &mut dyn FnMut(u64),
 ) -> io::Result<()> {
-    groups(rows, seed, written, &mut |blocks| {
+    if what.has_header() {
+        writeln!(out, "{}", what.names().join(","))?;
+    }
+    groups(what, rows, seed, written, &mut |blocks| {
         let texts: Vec<String> = blocks.into_par_iter().map(|block| text(&block)).collect();
         texts.iter().try_for_each(|text| out.write_all(text.as_bytes()))
     })
@@ -143,16 +194,17 @@ fn text(block: &[Vec<f32>]) -> String {
 
 /// Makes the rows, a group of blocks at a time on all threads, and hands them over in order.
 fn groups(
+    what: Simulated,
     rows: u64,
     seed: u64,
     written: &mut dyn FnMut(u64),
     take: &mut dyn FnMut(Vec<Vec<Vec<f32>>>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let size = higgs::BLOCK as u64;
+    let size = BLOCK as u64;
     let blocks = rows.div_ceil(size);
     for first in (0..blocks).step_by(GROUP) {
         let last = blocks.min(first + GROUP as u64);
-        let make = |b: u64| higgs::block(seed, b, (rows - b * size).min(size) as usize);
+        let make = |b: u64| what.block(seed, b, (rows - b * size).min(size) as usize);
         take((first..last).into_par_iter().map(make).collect())?;
         written(rows.min(last * size));
     }
