@@ -19,15 +19,12 @@ impl Threads {
     pub fn new(shards: Vec<Shard>, threads: usize) -> Result<Threads> {
         Ok(Threads { shards, pool: pool(threads)? })
     }
-}
 
-/// So many threads to work on.
-pub(crate) fn pool(threads: usize) -> Result<rayon::ThreadPool> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build();
-    pool.map_err(|e| Error::numeric(format!("cannot start {threads} threads: {e}")))
-}
+    /// These shards on the threads of this pool.
+    pub(crate) fn on(pool: rayon::ThreadPool, shards: Vec<Shard>) -> Threads {
+        Threads { shards, pool }
+    }
 
-impl Threads {
     /// Keeps the draws of every shard's chains in this folder, which must be there.
     pub fn keep_draws(&mut self, folder: &Path) {
         self.shards.iter_mut().for_each(|shard| shard.keep_draws(folder));
@@ -37,6 +34,12 @@ impl Threads {
     pub fn shard(&self, index: usize) -> &Shard {
         &self.shards[index]
     }
+}
+
+/// So many threads to work on.
+pub(crate) fn pool(threads: usize) -> Result<rayon::ThreadPool> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build();
+    pool.map_err(|e| Error::numeric(format!("cannot start {threads} threads: {e}")))
 }
 
 impl Engine for Threads {

@@ -59,13 +59,14 @@ impl Plan {
         room: &Room,
         observer: &dyn Observer,
     ) -> Result<Plan> {
-        let mut gathered = Gathered::new(study, room, observer)?;
-        let shards = std::mem::take(&mut gathered.shards);
         let threads = room.threads(threads);
+        let pool = crate::engine::pool(threads)?;
+        let mut gathered = pool.install(|| Gathered::new(study, room, observer))?;
+        let shards = std::mem::take(&mut gathered.shards);
         let budget = Arc::new(room.budget(threads));
         let shard = |(index, data)| Shard::new(index, data).with_budget(budget.clone());
         let shards = shards.into_iter().enumerate().map(shard);
-        let engine = Threads::new(shards.collect(), threads)?;
+        let engine = Threads::on(pool, shards.collect());
         Plan::on(gathered, engine, observer)
     }
 }
