@@ -369,16 +369,21 @@ fn shape_warning(summaries: &[Summary], overlap: Estimate) -> Option<Warning> {
         summaries.iter().map(|s| (s.mode.as_slice(), &s.precision)).collect();
     let difference =
         consensus(&normals).map_or(f64::INFINITY, |m| (m.log_overlap - overlap.value).abs());
-    // What the Monte Carlo error explains is no sign of another shape.
-    let most = 1.0 + 2.0 * overlap.se.unwrap_or(0.0);
-    (difference > most).then(|| {
-        Warning::new(
-            Level::Unreliable,
-            "not-normal",
-            format!("the subposteriors are not normal: the overlap from their means and covariances and the overlap from their modes and curvatures differ by {difference:.1} nats (at most {most:.1})"),
-            "use combine = \"exact\", or fewer shards",
-        )
-        .value(difference)
+    // Either way the number is not to be trusted.
+    let noise = overlap.se.filter(|se| difference < 2.0 * se);
+    (difference > 1.0).then(|| {
+        let apart = format!("the overlap from their means and covariances and the overlap from their modes and curvatures differ by {difference:.1} nats (at most 1)");
+        let (message, advice) = match noise {
+            None => (
+                format!("the subposteriors are not normal: {apart}"),
+                "use combine = \"exact\", or fewer shards",
+            ),
+            Some(se) => (
+                format!("whether the subposteriors are normal does not show: {apart}, and the Monte Carlo error is {se:.1}"),
+                "use combine = \"exact\", or more draws, or fewer shards",
+            ),
+        };
+        Warning::new(Level::Unreliable, "not-normal", message, advice).value(difference)
     })
 }
 
