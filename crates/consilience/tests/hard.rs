@@ -127,3 +127,54 @@ fn a_cauchy_prior_on_twenty_shards() {
     let many = run("exact", "auto", 20).models[0].log_evidence;
     assert!((many.value - one.value).abs() < 4.0 * many.se.unwrap().hypot(one.se.unwrap()));
 }
+
+/// Sixty orthogonal columns, σ known, and Laplace priors so narrow that every coefficient has a kink in the
+/// middle of its posterior: no importance proposal fits in sixty dimensions, chains do. The evidence is a
+/// product of integrals of a normal times a Laplace density.
+#[test]
+fn many_kinks_are_left_to_chains() {
+    let (columns, rows, b) = (60_usize, 256_usize, 0.02);
+    let sign = |i: usize, j: usize| if (i & j).count_ones() % 2 == 0 { 1.0 } else { -1.0 };
+    let x = |i: usize, j: usize| sign(i % 64, j + 1);
+    let y = |i: usize| 1.4 * libm::sin(7.3 * i as f64 * i as f64) + 0.3 * x(i, 3);
+    let data: Vec<Vec<f64>> = (0..rows)
+        .map(|i| [y(i)].into_iter().chain((0..columns).map(|j| x(i, j))).collect())
+        .collect();
+    let folder = tempfile::tempdir().unwrap();
+    let formula = "y ~ 0 + .";
+    let mut case = study(folder.path(), &data, formula, "auto");
+    case.split = "shards = 4".into();
+    case.models.clear();
+    case.model(formula, "gaussian");
+    case.prior = format!("coefficients = \"laplace(0, {b})\"\nlog_sd = \"fixed(0)\"");
+
+    let n = rows as f64;
+    let s = 1.0 / n.sqrt();
+    let fitted: Vec<f64> =
+        (0..columns).map(|j| (0..rows).map(|i| x(i, j) * data[i][0]).sum::<f64>() / n).collect();
+    let squares: f64 = data.iter().map(|row| row[0] * row[0]).sum();
+    let rss = squares - n * fitted.iter().map(|m| m * m).sum::<f64>();
+    let log_2pi = libm::log(2.0 * std::f64::consts::PI);
+    let normal_tail = |z: f64| 0.5 * libm::erfc(z / std::f64::consts::SQRT_2);
+    let one = |m: f64| {
+        let side = |m: f64| libm::exp(0.5 * s * s / (b * b) - m / b) * normal_tail(s / b - m / s);
+        libm::log((side(m) + side(-m)) / (2.0 * b)) + 0.5 * log_2pi + libm::log(s)
+    };
+    let exact = -0.5 * n * log_2pi - 0.5 * rss + fitted.iter().map(|&m| one(m)).sum::<f64>();
+
+    for seed in 1..=5 {
+        case.evidence = format!("seed = {seed}\ndraws = 5000");
+        let result = try_run(&case.text()).unwrap();
+        let model = &result.models[0];
+        let found = model.log_evidence;
+        let z = (found.value - exact) / found.se.unwrap();
+        println!(
+            "seed {seed}: {} ± {}, exactly {exact}: z = {z:.2}",
+            found.value,
+            found.se.unwrap()
+        );
+        assert!(z.abs() < 4.0 && found.se.unwrap() < 0.1, "seed {seed}: z = {z}");
+        assert!(model.warnings.iter().any(|w| w.code == "auto-method"), "{:?}", model.warnings);
+        assert!(result.is_reliable(), "{:?}", model.warnings);
+    }
+}

@@ -61,7 +61,7 @@ impl LeftOut {
             predictive: all.log_z - rest.log_z,
             ess: draws.and_then(|d| d.ess),
             k_hat: draws.and_then(|d| d.k_hat),
-            reliable: rest.warnings.iter().all(|w| w.level < Level::Unreliable),
+            reliable: rest.unreliable().is_none(),
         }
     }
 }

@@ -27,7 +27,7 @@ use crate::math::{Cholesky, Matrix};
 use crate::model::Model;
 use crate::question::{Answer, Diagnostics, FitOrder, Question, Share, Summary, Survey};
 use crate::study::{Combine, EvidenceOptions};
-use crate::{Error, Result, Warning};
+use crate::{Error, Level, Result, Warning};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -171,7 +171,7 @@ pub struct Evidence {
 /// How a combination went.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CombineDiagnostics {
-    /// `importance`, `quadrature`, `closed form` or `augmentation`.
+    /// `importance`, `quadrature`, `closed form`, `nuts+warp3` or `augmentation`.
     pub method: &'static str,
     /// Newton rounds to the mode.
     pub newton_rounds: usize,
@@ -254,6 +254,11 @@ pub fn combine(session: &Session, settings: &[Setting]) -> Result<Vec<Evidence>>
 }
 
 impl Evidence {
+    /// The first warning that says not to trust it.
+    pub(crate) fn unreliable(&self) -> Option<&Warning> {
+        self.warnings.iter().find(|w| w.level >= Level::Unreliable)
+    }
+
     /// Itself, split into the shards' own evidences and their overlap.
     fn beside(mut self, summaries: Vec<Summary>) -> Evidence {
         let shards = sum_of_evidences(&summaries);

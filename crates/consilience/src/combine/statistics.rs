@@ -7,18 +7,19 @@
 
 use super::exact::Exact;
 use super::{
-    Agreement, Combination, CombineDiagnostics, Evidence, LeftOut, Next, Setting, homogeneity,
-    leave_one_out, summaries,
+    Agreement, Combination, CombineDiagnostics, Evidence, LeftOut, Next, PosteriorDraws, Setting,
+    homogeneity, leave_one_out, summaries,
 };
 use crate::data::{Places, union};
 use crate::engine::Session;
 use crate::estimate::{Linear, newton};
+use crate::fit::fit;
 use crate::math::{Matrix, Triangle};
 use crate::model::{Family, Gaussian, Likelihood, Model, Subposterior};
-use crate::question::{Answer, Diagnostics, Question, Summary};
+use crate::question::{Answer, Diagnostics, FitOrder, Question, Summary};
 use crate::study::{Combine, Local};
 use crate::target::{Expansion, Target};
-use crate::{Error, Result};
+use crate::{Error, Level, Result, Warning};
 use std::sync::Arc;
 
 /// The widest union: beyond it the factors would weigh more than the rounds that they save.
@@ -173,6 +174,47 @@ impl Pooled {
         self.integrated(target).map_or_else(|| self.sampled(target), Ok)
     }
 
+    /// The evidence by draws: importance draws, or chains where these are poor. Many coefficients under a
+    /// narrow Laplace prior make a posterior with so many kinks that no proposal fits.
+    fn sampled(&self, all: &Subposterior) -> Result<Evidence> {
+        let quick = self.by_importance(all);
+        let why = match &quick {
+            Err(error) => error.to_string(),
+            Ok(evidence) => match evidence.unreliable() {
+                None => return quick,
+                Some(warning) => warning.message.clone(),
+            },
+        };
+        match self.by_chains(all, &why) {
+            Ok(evidence) if quick.is_err() || evidence.unreliable().is_none() => Ok(evidence),
+            _ => quick,
+        }
+    }
+
+    /// The evidence by NUTS and a bridge.
+    fn by_chains(&self, all: &Subposterior, why: &str) -> Result<Evidence> {
+        let order = FitOrder { method: Local::NutsWarp3, ..self.setting.order() };
+        // Not the stream of any shard.
+        let fitted = fit(&self.setting.model, all, &order, self.setting.shards())?;
+        let Summary { log_z, mean, covariance, diagnostics, mut warnings, .. } = fitted.summary;
+        warnings.iter_mut().for_each(|warning| warning.shard = None);
+        let message = format!("took {} since by importance sampling {why}", Local::NutsWarp3);
+        let advice = "nothing needs to be done";
+        warnings.push(Warning::new(Level::Note, "auto-method", message, advice));
+        let seen = CombineDiagnostics {
+            method: "nuts+warp3",
+            newton_rounds: 0,
+            weigh_rounds: 0,
+            draws: Diagnostics { chains: None, ..diagnostics },
+        };
+        Ok(Evidence {
+            diagnostics: Some(seen),
+            draws: fitted.sample.map(PosteriorDraws::Equal),
+            warnings,
+            ..self.setting.evidence(log_z, mean, covariance)
+        })
+    }
+
     /// The evidence by an integral over log σ, if the priors allow.
     fn integrated(&self, all: &Subposterior) -> Option<Evidence> {
         let (gaussian, fixed) = all.likelihood().gaussian()?;
@@ -189,7 +231,7 @@ impl Pooled {
     }
 
     /// The evidence by the same search and draws as over many rounds, all of them answered here.
-    fn sampled(&self, all: &Subposterior) -> Result<Evidence> {
+    fn by_importance(&self, all: &Subposterior) -> Result<Evidence> {
         let mut setting = self.setting.clone();
         setting.options.rounds = OWN_ROUNDS;
         setting.options.local = Local::None;
