@@ -134,7 +134,7 @@ fn a_cauchy_prior_on_twenty_shards() {
 #[test]
 fn many_kinks_are_left_to_chains() {
     let (columns, rows, b) = (60_usize, 256_usize, 0.02);
-    let sign = |i: usize, j: usize| if (i & j).count_ones() % 2 == 0 { 1.0 } else { -1.0 };
+    let sign = |i: usize, j: usize| if (i & j).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
     let x = |i: usize, j: usize| sign(i % 64, j + 1);
     let y = |i: usize| 1.4 * libm::sin(7.3 * i as f64 * i as f64) + 0.3 * x(i, 3);
     let data: Vec<Vec<f64>> = (0..rows)
