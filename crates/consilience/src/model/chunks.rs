@@ -65,6 +65,14 @@ impl Chunks {
         self.held.iter().map(Option::as_ref).collect()
     }
 
+    /// The only chunk, if it is in memory.
+    pub fn only(&self) -> Option<&Rows> {
+        match self.held.as_slice() {
+            [Some(rows)] => Some(rows),
+            _ => None,
+        }
+    }
+
     /// What becomes of every chunk, in their order; `None` if one could not be had. `work` is told whether
     /// it may share its work out among threads: it may not while a chunk is only lent to it, or each
     /// thread might begin another one while it waits.

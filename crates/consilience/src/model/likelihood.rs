@@ -217,10 +217,10 @@ impl Likelihood {
         };
         let a = extra.clamp(-FURTHEST, FURTHEST);
         let (slopes, own_slope) = gradient.split_at_mut(self.coefficients);
-        let (mut value, mut slope) = match chunks.held().as_deref() {
+        let (mut value, mut slope) = match chunks.only() {
             // What a chain calls most.
-            Some([rows]) => rows.gradient(beta, a, slopes),
-            _ => {
+            Some(rows) => rows.gradient(beta, a, slopes),
+            None => {
                 let parts = chunks.map(|rows, _| {
                     let mut slopes = vec![0.0; beta.len()];
                     let (value, slope) = rows.gradient(beta, a, &mut slopes);
