@@ -33,13 +33,18 @@ fn measured(folder: &Folder, arguments: &[&str]) -> (Value, usize) {
     (json, most)
 }
 
-#[test]
-#[cfg(target_os = "linux")]
-fn the_bound_holds_and_changes_no_bit() {
+/// A folder with many rows in `h.parquet`, and a study of them.
+fn simulated() -> (Folder, PathBuf) {
     let folder = Folder::empty();
     let written = folder.run(&["simulate", "higgs", "--rows", "800000", "--out", "h.parquet"]);
     assert_eq!(written.code, Some(0), "{written:?}");
-    let study = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/higgs.toml");
+    (folder, Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/higgs.toml"))
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_bound_holds_and_changes_no_bit() {
+    let (folder, study) = simulated();
     let study = study.to_str().expect("UTF-8");
     let bound: usize = 256 << 20;
     for shards in ["1", "20"] {
@@ -68,10 +73,7 @@ fn sizes_and_folders_that_make_no_sense() {
 #[test]
 #[cfg(target_os = "linux")]
 fn the_bound_holds_for_workers_too() {
-    let folder = Folder::empty();
-    let written = folder.run(&["simulate", "higgs", "--rows", "800000", "--out", "h.parquet"]);
-    assert_eq!(written.code, Some(0), "{written:?}");
-    let study = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/higgs.toml");
+    let (folder, study) = simulated();
     let study = study.to_str().expect("UTF-8");
     let here = ["--memory", "256MiB", "--scratch", "."];
     let usual = ["--data", "h.parquet", "--shards", "2"];
