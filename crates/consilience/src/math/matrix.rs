@@ -235,20 +235,20 @@ impl Cholesky {
     pub fn new(a: &Matrix) -> Option<Cholesky> {
         let n = a.rows;
         let mut lower = Matrix::zeros(n, n);
-        for i in 0..n {
-            let (above, this) = lower.data.split_at_mut(i * n);
-            let this = &mut this[..n];
-            for j in 0..i {
-                let other = &above[j * n..j * n + n];
-                this[j] = (a[(i, j)] - dot(&this[..j], &other[..j])) / other[j];
-            }
-            let pivot = a[(i, i)] - dot(&this[..i], &this[..i]);
+        // Column by column: a column's entries do not wait for each other, as those of a row would.
+        for j in 0..n {
+            let (above, below) = lower.data.split_at_mut((j + 1) * n);
+            let this = &mut above[j * n..];
+            let pivot = a[(j, j)] - dot(&this[..j], &this[..j]);
             // A pivot that is all rounding error says nothing about definiteness.
-            let noise = 4.0 * f64::EPSILON * a[(i, i)].abs();
+            let noise = 4.0 * f64::EPSILON * a[(j, j)].abs();
             if !pivot.is_finite() || pivot <= noise {
                 return None;
             }
-            this[i] = pivot.sqrt();
+            this[j] = pivot.sqrt();
+            for (i, other) in (j + 1..n).zip(below.chunks_exact_mut(n)) {
+                other[j] = (a[(i, j)] - dot(&other[..j], &this[..j])) / this[j];
+            }
         }
         Some(Cholesky { lower })
     }
