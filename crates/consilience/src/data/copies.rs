@@ -105,8 +105,8 @@ pub(super) fn copy(
     let path = match source.convert(folder, &wanted) {
         Ok(path) => path,
         // The folder's fault: the data can be read all the same.
-        Err(Error::Io { path, source }) => {
-            let reason = format!("{} cannot be written: {source}", path.display());
+        Err(Error::Io { source, .. }) => {
+            let reason = format!("{} cannot be written to: {source}", folder.display());
             (reader.watch)(&Event::NoCopy(file, &reason));
             return Ok(None);
         }
