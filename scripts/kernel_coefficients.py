@@ -1,4 +1,4 @@
-"""The polynomials in crates/consilience/src/kernel/functions.rs: interpolants at Chebyshev's nodes
+"""The polynomials in crates/consilience/src/kernel/ (functions.rs, x86.rs): interpolants at Chebyshev's nodes
 (next to the best there are), as coefficients from the constant up, with their largest relative errors.
 
     python3 scripts/kernel_coefficients.py     # needs mpmath
@@ -36,12 +36,16 @@ def mills_in_t(t):
     return (1 + z) * mills(z)
 
 
-show("(2^f - 1)/f", lambda f: (2**f - 1) / f if abs(f) > mpf(10) ** -25 else log(2), mpf(-1) / 2, mpf(1) / 2, 9)
+def power(f):
+    """(2^f - 1)/f."""
+    return (2**f - 1) / f if abs(f) > mpf(10) ** -25 else log(2)
+
+
+show("(2^f - 1)/f to a half", power, mpf(-1) / 2, mpf(1) / 2, 9)
+show("(2^f - 1)/f to a quarter (AVX2)", power, mpf(-1) / 4, mpf(1) / 4, 7)
+show("(2^f - 1)/f to a 32nd (AVX-512)", power, mpf(-1) / 32, mpf(1) / 32, 4)
 show("2 artanh(s)/s in s^2", lambda t: 2 * atanh(sqrt(t)) / sqrt(t) if t else mpf(2), mpf(0), mpf(1) / 9, 10)
 show("(1 + z) mills(z) in t = (z - 5)/(z + 5)", mills_in_t, mpf(-1), mpf(1), 24)
-show(
-    "(2^f - 1)/f near 0", lambda f: (2**f - 1) / f if abs(f) > mpf(10) ** -25 else log(2), mpf(-1) / 32, mpf(1) / 32, 4
-)
 print("2^(i/16)")
 for i in range(16):
     print(f"    {float(mpf(2) ** (mpf(i) / 16))!r},")

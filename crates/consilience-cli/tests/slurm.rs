@@ -4,7 +4,10 @@
 
 #![cfg(target_os = "linux")]
 
+mod shared;
+
 use serde_json::Value;
+use shared::files;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -187,15 +190,6 @@ fn flights_and_all_flags_have_the_bits_of_threads() {
     assert!(wished["leave_one_out"].is_array() && wished["prior_sensitivity"].is_array());
     assert_eq!(result(&path("flights-2.json"))["partition"]["shards"], 50);
     assert_eq!(files(&path("chains")).len(), 12);
-}
-
-/// The files of a folder, by name.
-fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
-    let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut files: Vec<_> = entries.map(|p| (name(&p), std::fs::read(&p).unwrap())).collect();
-    files.sort();
-    files
 }
 
 fn interrupts_cancel_jobs_and_failures_end_the_run_with_their_log() {

@@ -9,6 +9,8 @@ mod init;
 mod memory;
 mod output;
 mod runs;
+#[path = "../shared/mod.rs"]
+mod shared;
 mod simulate;
 
 use serde_json::Value;

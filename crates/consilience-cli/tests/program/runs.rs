@@ -1,8 +1,8 @@
 //! Run directories, step by step, as typed.
 
+use crate::shared::files;
 use crate::{Folder, NULL, STUDY, data};
 use serde_json::Value;
-use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 #[test]
@@ -103,15 +103,6 @@ fn document(text: &str) -> Value {
     let mut value: Value = serde_json::from_str(text).expect("JSON");
     value["seconds"] = Value::Null;
     value
-}
-
-/// The files of a folder that were there, by name.
-fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
-    let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut files: Vec<_> = entries.map(|p| (name(&p), std::fs::read(&p).unwrap())).collect();
-    files.sort();
-    files
 }
 
 #[test]

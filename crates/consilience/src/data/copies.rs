@@ -12,12 +12,12 @@
 //! with which it was written. A copy of the same source with other bytes goes away when a new one is
 //! made.
 
+use super::arrow;
 use super::csv::{self, Sizes};
 use super::files::{Text, unreadable};
 use super::parquet;
 use super::part::{FilePart, Kind, Part, Settled};
 use super::read::{Event, Reader, changed, select};
-use super::table::{Column, MISSING};
 use crate::draft::Draft;
 use crate::{Error, Result};
 use ::parquet::arrow::ArrowWriter;
@@ -25,9 +25,7 @@ use ::parquet::basic::{Compression, Encoding};
 use ::parquet::file::metadata::KeyValue;
 use ::parquet::file::properties::WriterProperties;
 use ::parquet::schema::types::ColumnPath;
-use arrow_array::{
-    ArrayRef, BooleanArray, Float32Array, Float64Array, RecordBatch, StringArray, UInt32Array,
-};
+use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow_schema::{DataType, Field, Schema};
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
@@ -406,27 +404,8 @@ fn array(part: Part, kind: Kind) -> Option<ArrayRef> {
         if !part.can_join_text() {
             return None;
         }
-        let Column::Text { codes, levels } = part.into_text() else { return None };
-        let word = |code: u32| levels.get(code as usize).map(String::as_str);
-        return Some(Arc::new(StringArray::from_iter(codes.into_iter().map(word))));
+        return Some(arrow::array(part.into_text()));
     }
     let settled = Settled::new(kind, super::part::Codes::default());
-    Some(match part.settle(&settled)? {
-        Column::Number(values) if !values.iter().any(|v| v.is_nan()) => {
-            Arc::new(Float64Array::from(values))
-        }
-        Column::Number(values) => Arc::new(Float64Array::from_iter(
-            values.into_iter().map(|v| (!v.is_nan()).then_some(v)),
-        )),
-        Column::Single(values) if !values.iter().any(|v| v.is_nan()) => {
-            Arc::new(Float32Array::from(values))
-        }
-        Column::Single(values) => Arc::new(Float32Array::from_iter(
-            values.into_iter().map(|v| (!v.is_nan()).then_some(v)),
-        )),
-        Column::Logical(codes) => Arc::new(BooleanArray::from_iter(
-            codes.into_iter().map(|c| (c != MISSING).then_some(c == 1)),
-        )),
-        Column::Text { .. } => return None,
-    })
+    Some(arrow::array(part.settle(&settled)?))
 }

@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod agreement_tests;
+mod arrow;
 mod chunks;
 mod copies;
 #[cfg(test)]

@@ -1,12 +1,11 @@
 //! A shard's rows as a Parquet file that remembers where each row came from.
 
+use super::arrow;
 use super::read::{Reader, TextFormat, Wanted};
 use super::shard_data::ShardData;
 use super::table::{Column, Origin, Table};
 use crate::{Error, Place, Result};
-use arrow_array::{
-    ArrayRef, BooleanArray, Float32Array, Float64Array, RecordBatch, StringArray, UInt32Array,
-};
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
@@ -56,23 +55,8 @@ fn batch(table: &Table) -> io::Result<RecordBatch> {
     let mut fields = Vec::new();
     let mut arrays: Vec<ArrayRef> = Vec::new();
     for (name, column) in table.names().iter().zip(table.columns()) {
-        let (kind, array): (DataType, ArrayRef) = match column {
-            Column::Number(values) => {
-                (DataType::Float64, Arc::new(Float64Array::from(values.clone())))
-            }
-            Column::Single(values) => {
-                (DataType::Float32, Arc::new(Float32Array::from(values.clone())))
-            }
-            Column::Text { codes, levels } => {
-                let values = codes.iter().map(|&code| &levels[code as usize]);
-                (DataType::Utf8, Arc::new(StringArray::from_iter_values(values)))
-            }
-            Column::Logical(codes) => {
-                let values: Vec<bool> = codes.iter().map(|&code| code == 1).collect();
-                (DataType::Boolean, Arc::new(BooleanArray::from(values)))
-            }
-        };
-        fields.push(Field::new(name, kind, false));
+        let array = arrow::array(column.clone());
+        fields.push(Field::new(name, array.data_type().clone(), false));
         arrays.push(array);
     }
     let rows = &table.origin().rows;
