@@ -3,15 +3,23 @@
 use crate::estimate::bridge::{Bridge, Warp, bridge, moments};
 use crate::estimate::chains::SampleDiagnostics;
 use crate::estimate::importance::{self, LEAST_ESS, T_DF, T_SHARE, Weighted};
-use crate::estimate::{Batch, Chib, Estimate, Laplace, Linear, Mode, newton};
-use crate::math::{Cholesky, LOG_2PI, Matrix, Proposal, Stream, log_mean_exp, stream};
-use crate::model::{Model, Parameter, Prior, Subposterior, unbounded};
+use crate::estimate::newton::{self, Found};
+use crate::estimate::search::{self, Search, Settings};
+use crate::estimate::{Batch, Chib, Estimate, Laplace, Linear, Mode};
+use crate::math::{
+    Cholesky, LOG_2PI, Matrix, Proposal, Stream, log_mean_exp, log_sum_exp, stream,
+};
+use crate::model::{Coordinates, Model, Parameter, Prior, Subposterior, Warped, unbounded};
 use crate::question::{Augmentation, Diagnostics, FitOrder, Summary};
 use crate::sample::nuts::{Lengths, nuts};
 use crate::sample::{Conditional, GibbsDraws, Sample, gibbs};
 use crate::study::Local;
 use crate::target::Target;
 use crate::{Error, Level, Result, Warning};
+use std::sync::Arc;
+
+/// Half the squared Newton decrement at which a mode is near enough.
+const TOLERANCE: f64 = 1e-9;
 
 /// Runs of draws in a summary.
 const BATCHES: usize = 20;
@@ -31,10 +39,21 @@ pub struct Fitted {
 struct Task<'a> {
     model: &'a Model,
     target: &'a Subposterior,
-    mode: Mode,
     order: &'a FitOrder,
     shard: usize,
+    coordinates: Coordinates,
+    /// The peaks in z, the largest first.
+    peaks: Vec<Mode>,
+    /// Where the search for them left off, and the points that it wants weighed next.
+    search: Search,
+    wanted: Arc<Matrix>,
 }
+
+/// Steps after which the search for peaks is given up, and rounds of draws after it.
+const ROUNDS: usize = 220;
+
+/// The part of a posterior beside its largest peak that chains may leave out.
+const SECOND_PEAK: f64 = 1e-3;
 
 /// Fits a model to one shard.
 pub fn fit(model: &Model, target: &Subposterior, order: &FitOrder, shard: usize) -> Result<Fitted> {
@@ -49,19 +68,18 @@ pub fn fit(model: &Model, target: &Subposterior, order: &FitOrder, shard: usize)
             None => {}
         }
     }
-    let found = newton::find_mode(target, 1e-9, 200)?;
-    unbounded::refuse(model, target, &found.mode)?;
-    let task = Task { model, target, mode: found.mode, order, shard };
+    let mut task = Task::new(model, target, order, shard)?;
+    let steps = task.search.rounds().0;
+    let decrement = task.peaks[0].decrement;
     let mut fitted = task.by(order.method)?;
     let summary = &mut fitted.summary;
-    summary.diagnostics.newton_steps = Some(found.steps);
+    summary.diagnostics.newton_steps = Some(steps);
     // Draws correct a mode that is only near; Laplace's approximation has nothing but the mode.
-    if !found.converged && summary.effective.is_none() {
-        let message =
-            format!("the search for the mode had not converged after {} steps", found.steps);
+    if decrement > TOLERANCE && summary.effective.is_none() {
+        let message = format!("the search for the mode had not converged after {steps} steps");
         let advice = "standardise the columns with scale(), or use a prior with a smaller spread";
         let warning = Warning::new(Level::Unreliable, "no-convergence", message, advice);
-        summary.warnings.push(warning.value(task.mode.decrement));
+        summary.warnings.push(warning.value(decrement));
     }
     for warning in &mut summary.warnings {
         warning.shard = Some(shard);
@@ -77,9 +95,7 @@ pub fn augment(
     conditionals: usize,
     shard: usize,
 ) -> Result<Augmentation> {
-    let found = newton::find_mode(target, 1e-9, 200)?;
-    unbounded::refuse(model, target, &found.mode)?;
-    let task = Task { model, target, mode: found.mode, order, shard };
+    let task = Task::new(model, target, order, shard)?;
     let draws = task.gibbs_keeping(conditionals)?;
     let d = target.dim();
     let means = draws.conditionals.iter().flat_map(|c| c.mean.clone()).collect();
@@ -88,7 +104,7 @@ pub fn augment(
     };
     let factors = draws.conditionals.iter().flat_map(lower).collect();
     let mut summary = task.chib(draws)?.summary;
-    summary.diagnostics.newton_steps = Some(found.steps);
+    summary.diagnostics.newton_steps = Some(task.search.rounds().0);
     summary.warnings.iter_mut().for_each(|warning| warning.shard = Some(shard));
     Ok(Augmentation {
         summary,
@@ -110,9 +126,13 @@ fn quadrature(target: &Subposterior) -> Option<Summary> {
     };
     let found = Linear::new(gaussian, target.priors(), target.share(), fixed)?;
     // The mode only serves to tell how normal the posterior is; without one it says nothing.
-    let mode = newton::find_mode(target, 1e-9, 200).ok();
+    let coordinates = Coordinates::new(target.priors(), target.share());
+    let mode = newton::find_mode(&Warped::new(target, &coordinates), TOLERANCE, 200).ok();
     let (at, precision) = match &mode {
-        Some(mode) => (mode.mode.theta.clone(), mode.mode.precision.clone()),
+        Some(Found { mode, .. }) => (
+            coordinates.theta(&mode.theta),
+            coordinates.precision_of_theta(&mode.theta, &mode.precision),
+        ),
         None => (found.mean.clone(), Cholesky::new(&found.covariance)?.inverse()),
     };
     Some(Summary {
@@ -129,8 +149,33 @@ fn quadrature(target: &Subposterior) -> Option<Summary> {
     })
 }
 
-impl Task<'_> {
-    fn by(&self, method: Local) -> Result<Fitted> {
+impl<'a> Task<'a> {
+    /// Climbs to the peaks.
+    fn new(
+        model: &'a Model,
+        target: &'a Subposterior,
+        order: &'a FitOrder,
+        shard: usize,
+    ) -> Result<Task<'a>> {
+        let coordinates = Coordinates::new(target.priors(), target.share());
+        let settings = Settings {
+            draws: order.draws,
+            se_target: 0.0,
+            rounds: ROUNDS,
+            even: false,
+            single: model.has_one_peak(),
+            noise: model.noise(),
+            tolerance: TOLERANCE,
+        };
+        let rng = stream(order.seed, model.stream(), shard as u64, "importance");
+        let mut search = Search::new(coordinates.clone(), target.start(), settings, rng);
+        let wanted = search::climb(&mut search, target)?;
+        let peaks = search.peaks().to_vec();
+        unbounded::refuse(model, target, &coordinates.theta(&peaks[0].theta))?;
+        Ok(Task { model, target, order, shard, coordinates, peaks, search, wanted })
+    }
+
+    fn by(&mut self, method: Local) -> Result<Fitted> {
         match method {
             Local::Laplace => Ok(self.laplace()),
             Local::NutsBridge => self.nuts_bridge(Warp::Normal, method),
@@ -139,7 +184,7 @@ impl Task<'_> {
             Local::GibbsChib => self.gibbs_chib(),
             Local::GibbsBridge => {
                 let sample = Sample { chains: vec![self.gibbs()?.chain] };
-                let summary = self.bridged(method, Warp::Warp3, &sample)?;
+                let summary = self.bridged(method, Warp::Warp3, &self.in_z(&sample))?;
                 Ok(Fitted { summary, sample: Some(sample) })
             }
             Local::Importance => self.importance(),
@@ -147,33 +192,53 @@ impl Task<'_> {
         }
     }
 
+    /// The target in z.
+    fn warped(&self) -> Warped<'_> {
+        Warped::new(self.target, &self.coordinates)
+    }
+
     fn stream(&self, purpose: &str) -> Stream {
         stream(self.order.seed, self.model.stream(), self.shard as u64, purpose)
     }
 
     /// The cheapest method that passes its own diagnostics.
-    fn auto(&self) -> Result<Fitted> {
-        let quick = self.importance()?;
-        if quick.summary.warnings.is_empty() || self.target.dim() == 0 {
+    fn auto(&mut self) -> Result<Fitted> {
+        let mut quick = self.importance()?;
+        let unfit = quick.summary.warnings.iter().filter(|w| w.level >= Level::Unreliable);
+        let why: Vec<String> = unfit.map(|w| w.message.clone()).collect();
+        if why.is_empty() || self.target.dim() == 0 {
             return Ok(quick);
         }
-        let why: Vec<&str> = quick.summary.warnings.iter().map(|w| w.message.as_str()).collect();
-        let mut fitted = self.nuts_bridge(Warp::Warp3, Local::NutsWarp3)?;
-        let message =
-            format!("took {} since by importance sampling {}", Local::NutsWarp3, why.join("; "));
+        let why = why.join("; ");
+        let mut fitted = match self.nuts_bridge(Warp::Warp3, Local::NutsWarp3) {
+            Ok(fitted) => fitted,
+            Err(error) => {
+                let message =
+                    format!("by importance sampling {why}; and by {}: {error}", Local::NutsWarp3);
+                let advice = "use more draws, fewer shards, or a prior with lighter tails";
+                let note = Warning::new(Level::Note, "auto-method", message, advice);
+                quick.summary.warnings.push(note);
+                return Ok(quick);
+            }
+        };
+        let message = format!("took {} since by importance sampling {why}", Local::NutsWarp3);
         let advice = "nothing needs to be done; local = \"nuts+warp3\" saves the attempt";
         fitted.summary.warnings.push(Warning::new(Level::Note, "auto-method", message, advice));
         Ok(fitted)
     }
 
     fn summary(&self, method: Local, log_z: Estimate) -> Summary {
+        let mode = &self.peaks[0];
+        let theta = self.coordinates.theta(&mode.theta);
+        let precision = self.coordinates.precision_of_theta(&mode.theta, &mode.precision);
+        let covariance = Cholesky::new(&precision).map(|factor| factor.inverse());
         Summary {
             method: method.name().into(),
             log_z,
-            mean: self.mode.theta.clone(),
-            covariance: self.mode.factor.inverse(),
-            mode: self.mode.theta.clone(),
-            precision: self.mode.precision.clone(),
+            mean: theta.clone(),
+            covariance: covariance.unwrap_or_else(|| mode.factor.inverse()),
+            mode: theta,
+            precision,
             effective: None,
             batches: Vec::new(),
             diagnostics: Diagnostics::default(),
@@ -182,7 +247,7 @@ impl Task<'_> {
     }
 
     fn laplace(&self) -> Fitted {
-        let log_z = Estimate { value: Laplace::at(&self.mode).log_z, se: None };
+        let log_z = Estimate { value: Laplace::at(&self.peaks[0]).log_z, se: None };
         let mut summary = self.summary(Local::Laplace, log_z);
         summary.warnings.push(Warning::new(
             Level::Caution,
@@ -193,10 +258,10 @@ impl Task<'_> {
         Fitted { summary, sample: None }
     }
 
-    fn importance(&self) -> Result<Fitted> {
-        let mut rng = self.stream("importance");
-        let weighted = importance::two_stage(self.target, &self.mode, self.order.draws, &mut rng)?;
-        Ok(Fitted { summary: self.weighted(Local::Importance, &weighted), sample: None })
+    fn importance(&mut self) -> Result<Fitted> {
+        search::weigh(&mut self.search, self.target, self.wanted.clone())?;
+        let weighted = self.search.weighted().expect("a search ends with draws");
+        Ok(Fitted { summary: self.weighted(Local::Importance, weighted), sample: None })
     }
 
     /// The summary of weighted draws.
@@ -222,24 +287,65 @@ impl Task<'_> {
     fn chains(&self) -> Result<Sample> {
         let lengths = Lengths { draws: self.order.draws, warmup: self.order.warmup };
         let streams = (0..self.order.chains).map(|c| self.stream(&format!("nuts {c}"))).collect();
-        nuts(self.target, &self.mode, lengths, streams)
+        let all = log_sum_exp(&self.peaks.iter().map(|p| Laplace::at(p).log_z).collect::<Vec<_>>());
+        if libm::exp(all - Laplace::at(&self.peaks[0]).log_z) > 1.0 + SECOND_PEAK {
+            let count = self.peaks.len();
+            return Err(Error::numeric(format!(
+                "the posterior has {count} peaks, and chains do not pass between them; use local = \"importance\", or combine = \"exact\""
+            )));
+        }
+        nuts(&self.warped(), &self.peaks[0], lengths, streams)
     }
 
-    fn nuts_bridge(&self, warp: Warp, method: Local) -> Result<Fitted> {
+    /// Draws of z as draws of θ.
+    fn in_theta(&self, sample: &Sample) -> Sample {
+        self.carried(sample, |z| self.coordinates.theta(z), |c, z, theta, log_f| {
+            c.log_density_of_theta(z, theta, log_f)
+        })
+    }
+
+    /// Draws of θ as draws of z.
+    fn in_z(&self, sample: &Sample) -> Sample {
+        self.carried(sample, |theta| self.coordinates.z(theta), |c, theta, z, log_f| {
+            c.log_density(z, theta, log_f)
+        })
+    }
+
+    fn carried(
+        &self,
+        sample: &Sample,
+        place: impl Fn(&[f64]) -> Vec<f64>,
+        density: impl Fn(&Coordinates, &[f64], &[f64], f64) -> f64,
+    ) -> Sample {
+        let mut out = sample.clone();
+        for chain in &mut out.chains {
+            for k in 0..chain.thetas.rows() {
+                let (from, log_f) = (chain.thetas.row(k).to_vec(), &mut chain.log_density[k]);
+                let to = place(&from);
+                *log_f = density(&self.coordinates, &from, &to, *log_f);
+                chain.thetas.row_mut(k).copy_from_slice(&to);
+            }
+        }
+        out
+    }
+
+    fn nuts_bridge(&mut self, warp: Warp, method: Local) -> Result<Fitted> {
         if self.target.dim() == 0 {
             return self.importance();
         }
         let sample = self.chains()?;
         let summary = self.bridged(method, warp, &sample)?;
-        Ok(Fitted { summary, sample: Some(sample) })
+        Ok(Fitted { summary, sample: Some(self.in_theta(&sample)) })
     }
 
-    /// The summary of a chain's draws with the evidence of a bridge built on them.
+    /// The summary of a chain's draws of z with the evidence of a bridge built on them.
     fn bridged(&self, method: Local, warp: Warp, sample: &Sample) -> Result<Summary> {
-        let found = bridge(self.target, sample, warp, &mut self.stream("bridge"))?;
+        let found = bridge(&self.warped(), sample, warp, &mut self.stream("bridge"))?;
         let mut summary = self.summary(method, found.log_z);
-        self.describe_chains(&mut summary, sample);
-        summary.batches = batches(sample, &influences(sample, &found), found.log_z.value);
+        let influences = influences(sample, &found);
+        let sample = self.in_theta(sample);
+        self.describe_chains(&mut summary, &sample);
+        summary.batches = batches(&sample, &influences, found.log_z.value);
         let se = found.log_z.se.unwrap_or(0.0);
         if se > MOST_BRIDGE_ERROR {
             let message = format!("the bridge's error {se:.2} is over {MOST_BRIDGE_ERROR} nats");
@@ -250,7 +356,7 @@ impl Task<'_> {
         Ok(summary)
     }
 
-    fn nuts_importance(&self) -> Result<Fitted> {
+    fn nuts_importance(&mut self) -> Result<Fitted> {
         if self.target.dim() == 0 {
             return self.importance();
         }
@@ -261,7 +367,15 @@ impl Task<'_> {
         })?;
         let proposal = Proposal::from_covariance(mean, &factor, T_SHARE, T_DF);
         let mut rng = self.stream("nuts importance");
-        let weighted = importance::weigh(self.target, &proposal, self.order.draws, &mut rng)?;
+        let mut weighted = importance::weigh(&self.warped(), &proposal, self.order.draws, &mut rng)?;
+        for k in 0..weighted.len() {
+            let z = weighted.thetas.row(k).to_vec();
+            let theta = self.coordinates.theta(&z);
+            let log_f = &mut weighted.log_target[k];
+            *log_f = self.coordinates.log_density_of_theta(&z, &theta, *log_f);
+            weighted.thetas.row_mut(k).copy_from_slice(&theta);
+        }
+        let sample = self.in_theta(&sample);
         let mut summary = self.weighted(Local::NutsImportance, &weighted);
         let by_weights = summary.clone();
         self.describe_chains(&mut summary, &sample);
@@ -286,7 +400,8 @@ impl Task<'_> {
             )));
         }
         let (draws, warmup) = (self.order.draws, self.order.warmup);
-        let start = Some(self.mode.theta.as_slice());
+        let mode = self.coordinates.theta(&self.peaks[0].theta);
+        let start = Some(mode.as_slice());
         gibbs(self.target, start, draws, warmup, conditionals, &mut self.stream("gibbs"))
     }
 

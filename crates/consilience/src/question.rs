@@ -52,14 +52,14 @@ pub enum Question {
         /// How many conditionals.
         conditionals: usize,
     },
-    /// The log density at a point, to second order.
+    /// The log density at a few points, to second order.
     Expand {
         /// The model.
         model: Arc<Model>,
         /// The shard's share of the prior.
         share: Share,
-        /// The point.
-        theta: Vec<f64>,
+        /// One point per row.
+        thetas: Arc<Matrix>,
     },
     /// The log density at many points.
     Weigh {
@@ -133,8 +133,8 @@ pub enum Answer {
     Summary(Box<Summary>),
     /// To Augment.
     Augmentation(Box<Augmentation>),
-    /// To Expand.
-    Expansion(Expansion),
+    /// To Expand: one for each point.
+    Expansions(Vec<Expansion>),
     /// To Weigh: log f_s at each point.
     Weights(Vec<f64>),
 }

@@ -118,13 +118,16 @@ impl Shard {
             }
             Question::Augment { model, share, order, conditionals } => {
                 let answer = self.on_target(model, *share, |target| {
-                    augment(model, &target.alone(), order, *conditionals, self.index)
+                    augment(model, &target, order, *conditionals, self.index)
                 });
                 Answer::Augmentation(Box::new(answer?))
             }
-            Question::Expand { model, share, theta } => {
-                fits(model, theta.len())?;
-                self.on_target(model, *share, |target| Ok(Answer::Expansion(target.expand(theta))))?
+            Question::Expand { model, share, thetas } => {
+                fits(model, thetas.cols())?;
+                self.on_target(model, *share, |target| {
+                    let at = (0..thetas.rows()).map(|k| target.expand(thetas.row(k)));
+                    Ok(Answer::Expansions(at.collect()))
+                })?
             }
             Question::Weigh { model, share, thetas } => {
                 fits(model, thetas.cols())?;
@@ -221,7 +224,7 @@ impl Shard {
 
     fn fit(&self, model: &Model, share: Share, order: &FitOrder) -> Result<Summary> {
         let fitted = self.on_target(model, share, |target| {
-            fit(model, &target.alone().with_power(order.power), order, self.index)
+            fit(model, &target.with_power(order.power), order, self.index)
         })?;
         if let (Some(folder), Some(sample)) = (&self.draws, &fitted.sample) {
             let names: Vec<String> = model.free().map(|p| p.name.clone()).collect();

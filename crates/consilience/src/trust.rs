@@ -5,12 +5,16 @@ use crate::data::{Fact, Levels, Moments, Recipe, Request, Variable};
 use crate::math::{Cholesky, Matrix};
 use crate::model::Model;
 use crate::question::{Answer, FitOrder, Question, Share, Summary, Survey};
+use crate::target::Expansion;
 
 /// A reason to refuse, if there is one.
 type Fault = std::result::Result<(), String>;
 
 /// More draws than this are asked for by nobody.
 const MOST_DRAWS: usize = 100_000_000;
+
+/// More points than this are expanded at in no round.
+const MOST_EXPANSIONS: usize = 100;
 
 fn ensure(fine: bool, reason: &str) -> Fault {
     if fine { Ok(()) } else { Err(reason.into()) }
@@ -34,12 +38,13 @@ pub(crate) fn question(question: &Question) -> Fault {
             ensure(*conditionals <= MOST_DRAWS, "it asks for no sensible number of conditionals")
         }
         Question::Statistics { recipe: r } => recipe(r),
-        Question::Expand { share: s, theta, .. } => {
+        Question::Expand { share: s, thetas, .. } => {
             share(*s)?;
             ensure(
-                theta.len() == dim && finite(theta),
-                "it asks about a point that its model does not have",
-            )
+                thetas.cols() == dim && finite(thetas.data()),
+                "it asks about points that its model does not have",
+            )?;
+            ensure(thetas.rows() <= MOST_EXPANSIONS, "it asks about more points than anybody does")
         }
         Question::Weigh { share: s, thetas, .. } => {
             share(*s)?;
@@ -131,15 +136,9 @@ pub(crate) fn answer(answer: &Answer, question: &Question) -> Fault {
             ensure(factor.has_size(size, size), "its sums of products have the wrong size")?;
             ensure(factor.is_sound(size, size), "its sums of products are not finite")?;
         }
-        (Question::Expand { .. }, Answer::Expansion(at)) => {
-            ensure(!at.value.is_nan(), "its log density is not a number")?;
-            ensure(at.gradient.len() == d, "its gradient has the wrong length")?;
-            ensure(at.hessian.has_size(d, d), "its Hessian has the wrong size")?;
-            let numbers = || at.gradient.iter().chain(at.hessian.data());
-            ensure(
-                !at.value.is_finite() || !numbers().any(|v| v.is_nan()),
-                "its gradient or Hessian is not a number",
-            )?;
+        (Question::Expand { thetas, .. }, Answer::Expansions(found)) => {
+            ensure(found.len() == thetas.rows(), "it is about more points or fewer")?;
+            found.iter().try_for_each(|at| expansion(at, d))?;
         }
         (Question::Weigh { thetas, .. }, Answer::Weights(weights)) => {
             if weights.len() != thetas.rows() {
@@ -158,6 +157,17 @@ pub(crate) fn answer(answer: &Answer, question: &Question) -> Fault {
         _ => return Err(format!("it answers `{}` with something else", question.kind())),
     }
     Ok(())
+}
+
+fn expansion(at: &Expansion, d: usize) -> Fault {
+    ensure(!at.value.is_nan(), "its log density is not a number")?;
+    ensure(at.gradient.len() == d, "its gradient has the wrong length")?;
+    ensure(at.hessian.has_size(d, d), "its Hessian has the wrong size")?;
+    let numbers = || at.gradient.iter().chain(at.hessian.data());
+    ensure(
+        !at.value.is_finite() || !numbers().any(|v| v.is_nan()),
+        "its gradient or Hessian is not a number",
+    )
 }
 
 fn fact(request: &Request, fact: &Fact) -> Fault {

@@ -89,6 +89,7 @@ impl Augmented {
             diagnostics: Some(CombineDiagnostics {
                 method: "augmentation",
                 newton_rounds: 0,
+                peaks: Vec::new(),
                 weigh_rounds: 0,
                 draws: Diagnostics {
                     draws: Some(answers[0].means.rows()),

@@ -168,7 +168,9 @@ impl Again {
         let (model, share) = (setting.model.clone(), setting.share);
         let question = match (answers, self.draws.take()) {
             (None, _) if !self.shards.is_empty() => {
-                Some(Question::Expand { model, share, theta: self.evidence.mean.clone() })
+                let theta = self.evidence.mean.clone();
+                let thetas = Arc::new(Matrix::from_rows(1, theta.len(), theta));
+                Some(Question::Expand { model, share, thetas })
             }
             (Some(answers), None) => {
                 let draws = self.propose(setting, answers);
@@ -197,9 +199,9 @@ impl Again {
         let mut sum = Expansion::zeros(theta.len());
         let mut at = Vec::new();
         for answer in answers {
-            let Answer::Expansion(expansion) = answer else { unreachable!("checked") };
-            sum.add(&expansion);
-            at.push(expansion);
+            let Answer::Expansions(found) = answer else { unreachable!("checked") };
+            sum.add(&found[0]);
+            at.extend(found);
         }
         let (priors, shares) = (setting.model.free_priors(), setting.shares());
         let seed = setting.options.seed;
@@ -210,7 +212,7 @@ impl Again {
             rest.hessian.scale(-1.0);
             rest.add(&sum);
             for (j, (prior, &x)) in priors.iter().zip(theta).enumerate() {
-                let (_, slope, bend) = prior.expand(x, 1.0);
+                let (_, slope, bend) = prior.expand(x);
                 rest.gradient[j] += shares[s] * slope;
                 rest.hessian[(j, j)] += shares[s] * bend;
             }

@@ -22,6 +22,7 @@ pub use posterior::PosteriorDraws;
 pub(crate) use posterior::consensus_draws;
 
 use crate::engine::Session;
+use crate::estimate::search::Peak;
 use crate::estimate::{Estimate, Importance};
 use crate::math::{Cholesky, Matrix};
 use crate::model::Model;
@@ -177,6 +178,9 @@ pub struct CombineDiagnostics {
     pub newton_rounds: usize,
     /// Importance rounds.
     pub weigh_rounds: usize,
+    /// The peaks of the posterior that were found, and the share of it around each; empty where none were
+    /// looked for.
+    pub peaks: Vec<Peak>,
     /// Draws, effective draws and k̂ of the last proposal.
     #[serde(flatten)]
     pub draws: Diagnostics,
@@ -189,6 +193,7 @@ impl CombineDiagnostics {
             method: "importance",
             newton_rounds: newton,
             weigh_rounds: weigh,
+            peaks: Vec::new(),
             draws: Diagnostics {
                 draws: Some(count),
                 ess: Some(seen.ess),

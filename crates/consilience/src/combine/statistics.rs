@@ -15,11 +15,11 @@ use crate::engine::Session;
 use crate::estimate::{Linear, newton};
 use crate::fit::fit;
 use crate::math::{Matrix, Triangle};
-use crate::model::{Family, Gaussian, Likelihood, Model, Subposterior};
+use crate::model::{Coordinates, Family, Gaussian, Likelihood, Model, Subposterior, Warped};
 use crate::question::{Answer, Diagnostics, FitOrder, Question, Summary};
 use crate::study::{Combine, Local};
 use crate::target::{Expansion, Target};
-use crate::{Error, Level, Result, Warning};
+use crate::{Level, Result, Warning};
 use std::sync::Arc;
 
 /// The widest union: beyond it the factors would weigh more than the rounds that they save.
@@ -205,6 +205,7 @@ impl Pooled {
             method: "nuts+warp3",
             newton_rounds: 0,
             weigh_rounds: 0,
+            peaks: Vec::new(),
             draws: Diagnostics { chains: None, ..diagnostics },
         };
         Ok(Evidence {
@@ -224,6 +225,7 @@ impl Pooled {
             method,
             newton_rounds: 0,
             weigh_rounds: 0,
+            peaks: Vec::new(),
             draws: Diagnostics::default(),
         };
         let evidence = self.setting.evidence(found.log_z, found.mean, found.covariance);
@@ -246,31 +248,34 @@ impl Pooled {
                     }
                     return Ok(*evidence);
                 }
-                Next::Ask(Question::Expand { theta, .. }) => {
-                    answer = Some(vec![Answer::Expansion(all.expand(&theta))]);
+                Next::Ask(Question::Expand { thetas, .. }) => {
+                    let at = (0..thetas.rows()).map(|k| all.expand(thetas.row(k))).collect();
+                    answer = Some(vec![Answer::Expansions(at)]);
                 }
                 Next::Ask(Question::Weigh { thetas, .. }) => {
                     let mut out = vec![0.0; thetas.rows()];
                     all.log_densities(&thetas, &mut out);
                     answer = Some(vec![Answer::Weights(out)]);
                 }
-                // The shards' moments, which say no more than their statistics did.
-                Next::Ask(_) => {
-                    return Err(Error::numeric(
-                        "the posterior has no mode that could be found; standardise the columns with scale(), or use priors with smaller spread",
-                    ));
-                }
+                Next::Ask(_) => unreachable!("no evidences of shards are wanted here"),
             }
         }
     }
 
     /// The score test of every shard at the mode; none where there is no clear mode.
     fn agreement(&self, all: &Subposterior) -> Vec<Agreement> {
-        let Ok(found) = newton::find_mode(all, 1e-6, 100) else { return Vec::new() };
+        let coordinates = Coordinates::new(all.priors(), 1.0);
+        let warped = Warped::new(all, &coordinates);
+        let Ok(found) = newton::find_mode(&warped, 1e-6, 100) else { return Vec::new() };
         let (model, places) = (&self.setting.model, &self.statistics.places[self.number]);
+        let z = &found.mode.theta;
+        let theta = coordinates.theta(z);
         let parts = self.statistics.shards.iter().zip(self.setting.shares());
         let mut parts: Vec<Expansion> = parts
-            .map(|(part, share)| part.target(model, places, share).expand(&found.mode.theta))
+            .map(|(part, share)| {
+                let at = part.target(model, places, share).expand(&theta);
+                coordinates.expand(z, &theta, &at, share)
+            })
             .collect();
         let scores = homogeneity::scores(&mut parts);
         self.setting.compare_shards(&scores, &found.mode.factor)

@@ -1,13 +1,9 @@
-//! Importance sampling: the evidence as a mean of weights, in two stages.
-//!
-//! The first stage draws around the mode, with the curvature there and wider to the sides to which the
-//! density falls slowly. If its weights are bad, the second draws at the weighted moments that the first
-//! one found; otherwise it draws anew in the same place.
+//! Importance sampling: the evidence as a mean of weights.
 
 use super::pareto::tail_shape;
-use super::{Estimate, Mode};
+use super::Estimate;
 use crate::math::proposal::Draws;
-use crate::math::{Cholesky, Matrix, Proposal, Stream, dot};
+use crate::math::{Matrix, Proposal, Stream, dot};
 use crate::target::Target;
 use crate::{Error, Level, Result, Warning};
 use libm::{exp, log};
@@ -254,7 +250,7 @@ pub fn weigh(
 
 /// How far out a density is looked at to see how it falls, in standard deviations of the curvature at
 /// its mode.
-const PROBES: [f64; 3] = [1.0, 2.0, 4.0];
+pub(super) const PROBES: [f64; 3] = [1.0, 2.0, 4.0];
 
 /// The largest and the least scale that a side may get.
 const SIDES: (f64, f64) = (0.2, 5.0);
@@ -289,41 +285,4 @@ pub fn sides(log_density: &[f64]) -> Vec<(f64, f64)> {
     };
     let sides = log_density[1..].chunks_exact(2 * PROBES.len());
     sides.map(|both| (scale(&both[..PROBES.len()]), scale(&both[PROBES.len()..]))).collect()
-}
-
-/// Two-stage importance sampling around a mode by defensive mixtures: a two-sided one at the mode; then,
-/// for the result, the same again or one at the weighted moments of the first stage.
-pub fn two_stage(
-    target: &dyn Target,
-    mode: &Mode,
-    draws: usize,
-    rng: &mut Stream,
-) -> Result<Weighted> {
-    let around = Proposal::from_precision(mode.theta.clone(), &mode.factor, T_SHARE, T_DF);
-    let points = probes(&around, mode.theta.len());
-    let mut heights = vec![0.0; points.rows()];
-    target.log_densities(&points, &mut heights);
-    let shaped = around.with_sides(sides(&heights));
-    let first = weigh(target, &shaped, draws.div_ceil(2), rng)?.summarise();
-    if first.is_reliable() {
-        return weigh(target, &shaped, draws, rng);
-    }
-    let proposal = adapted(&first, &mode.theta, &mode.factor.inverse())?;
-    weigh(target, &proposal, draws, rng)
-}
-
-/// The defensive mixture at the weighted moments of earlier draws. Moments of few effective draws
-/// are noisy in many dimensions, so they are drawn towards a centre and covariance known beforehand,
-/// which count for d² draws: a covariance has about that many entries.
-pub fn adapted(seen: &Importance, centre: &[f64], covariance: &Matrix) -> Result<Proposal> {
-    let trust = seen.ess / (seen.ess + (centre.len() as f64).powi(2));
-    let mix = |a: f64, b: f64| trust * a + (1.0 - trust) * b;
-    let mean: Vec<f64> = seen.mean.iter().zip(centre).map(|(a, b)| mix(*a, *b)).collect();
-    let mut spread = seen.covariance.clone();
-    spread.scale(trust);
-    spread.add_scaled(1.0 - trust, covariance);
-    let factor = Cholesky::new(&spread).ok_or_else(|| {
-        Error::numeric("the importance draws have no positive definite covariance")
-    })?;
-    Ok(Proposal::from_covariance(mean, &factor, T_SHARE, T_DF))
 }

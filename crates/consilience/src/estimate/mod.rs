@@ -1,5 +1,6 @@
 //! Local evidence: from a [`Target`](crate::Target) to log Z with its error bar and moments.
 
+mod ascent;
 pub mod bridge;
 pub mod chains;
 pub mod chib;
@@ -8,6 +9,7 @@ pub mod laplace;
 pub mod linear;
 pub mod newton;
 pub mod pareto;
+pub mod search;
 
 pub use chains::{ParameterDiagnostics, SampleDiagnostics};
 pub use chib::Chib;
@@ -15,6 +17,7 @@ pub use importance::{Batch, Importance, Weighted};
 pub use laplace::Laplace;
 pub use linear::Linear;
 pub use newton::{Mode, Newton, Step};
+pub use search::Search;
 
 use serde::{Deserialize, Serialize};
 

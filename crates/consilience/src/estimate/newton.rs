@@ -7,6 +7,9 @@ use crate::math::{Cholesky, Matrix, dot};
 use crate::target::{Expansion, Target};
 use crate::{Error, Result};
 
+/// A slope, in nats per step, that leads nowhere.
+const LEVEL: f64 = 1e-5;
+
 /// A mode with the curvature there.
 #[derive(Debug, Clone)]
 pub struct Mode {
@@ -72,6 +75,16 @@ impl Newton {
     /// The best point that has a positive definite curvature, converged or not.
     pub fn best(&self) -> Option<&Mode> {
         self.current.as_ref().and_then(|c| c.mode.as_deref())
+    }
+
+    /// The best point so far, whatever the curvature there.
+    pub fn best_point(&self) -> Option<&[f64]> {
+        self.current.as_ref().map(|c| c.theta.as_slice())
+    }
+
+    /// The same with the expansion there.
+    pub fn best_expansion(&self) -> Option<(&[f64], &Expansion)> {
+        self.current.as_ref().map(|c| (c.theta.as_slice(), &c.at))
     }
 
     /// Takes the expansion at the asked point and says what comes next. Fails where no uphill step
@@ -147,7 +160,15 @@ impl Current {
             if let Some(factor) = Cholesky::new(&leaning) {
                 let direction = factor.solve(&at.gradient);
                 let slope = dot(&direction, &at.gradient);
-                if slope > 0.0 {
+                if slope > LEVEL {
+                    return Ok(Current { theta, at, direction, slope, length: 1.0, mode: None });
+                }
+                // A pass between two peaks: level, and rising to both sides of one axis.
+                let (values, vectors) = at.hessian.symmetric_eigen();
+                let rise = (0..values.len()).max_by(|&a, &b| values[a].total_cmp(&values[b]));
+                if let Some(axis) = rise.filter(|&k| values[k] > 0.0) {
+                    let direction: Vec<f64> = vectors.row(axis).to_vec();
+                    let slope = slope.max(f64::MIN_POSITIVE);
                     return Ok(Current { theta, at, direction, slope, length: 1.0, mode: None });
                 }
             }
@@ -161,6 +182,11 @@ impl Current {
     fn target(&self) -> Vec<f64> {
         self.theta.iter().zip(&self.direction).map(|(t, d)| t + self.length * d).collect()
     }
+}
+
+/// Half the squared Newton decrement: how far below a peak with this curvature a slope says one is.
+pub fn decrement(precision: &Cholesky, gradient: &[f64]) -> f64 {
+    0.5 * precision.inverse_quadratic(gradient)
 }
 
 /// A mode that was looked for.

@@ -11,13 +11,14 @@ pub mod random;
 pub mod sobol;
 pub mod special;
 pub mod spectrum;
+pub mod student;
 pub mod sum;
 pub mod svd;
 pub mod triangle;
 pub mod ziggurat;
 
 pub use matrix::{Cholesky, Matrix, dot};
-pub use proposal::Proposal;
+pub use proposal::{Mixture, Proposal};
 pub use random::{Stream, fingerprint, stream};
 pub use sobol::Sobol;
 pub use sum::{Compensated, dot_compensated, log_mean_exp, log_sum_exp};

@@ -10,9 +10,10 @@
 use super::sobol::REPLICATES;
 use super::special::normal_quantile;
 use super::ziggurat::{chi_square, normal};
-use super::{Cholesky, LOG_2PI, Matrix, Sobol, Stream, dot};
+use super::{Cholesky, LOG_2PI, Matrix, Sobol, Stream, dot, log_sum_exp};
 use libm::{erfc, exp, lgamma, log, log1p};
 use rand::RngExt;
+use std::f64::consts::FRAC_1_SQRT_2;
 
 /// A defensive mixture (1 − share)·N(m, FF') + share·t(df, m, FF').
 #[derive(Debug, Clone)]
@@ -20,6 +21,8 @@ pub struct Proposal {
     mean: Vec<f64>,
     /// F: θ = m + F·z. Lower or upper triangular; only its product is used.
     factor: Matrix,
+    /// F⁻¹.
+    inverse: Matrix,
     log_det_factor: f64,
     /// (bᵢ, aᵢ) per coordinate; empty: all 1.
     sides: Vec<(f64, f64)>,
@@ -43,8 +46,9 @@ impl Proposal {
     /// Around `mean` with the inverse of a precision matrix as covariance.
     pub fn from_precision(mean: Vec<f64>, precision: &Cholesky, t_share: f64, df: f64) -> Proposal {
         let factor = precision.inverse_lower().transpose();
+        let inverse = precision.lower().transpose();
         let log_det_factor = -0.5 * precision.log_det();
-        Proposal { mean, factor, log_det_factor, sides: Vec::new(), t_share, df }
+        Proposal { mean, factor, inverse, log_det_factor, sides: Vec::new(), t_share, df }
     }
 
     /// Around `mean` with this covariance.
@@ -54,9 +58,9 @@ impl Proposal {
         t_share: f64,
         df: f64,
     ) -> Proposal {
-        let factor = covariance.lower().clone();
+        let (factor, inverse) = (covariance.lower().clone(), covariance.inverse_lower());
         let log_det_factor = 0.5 * covariance.log_det();
-        Proposal { mean, factor, log_det_factor, sides: Vec::new(), t_share, df }
+        Proposal { mean, factor, inverse, log_det_factor, sides: Vec::new(), t_share, df }
     }
 
     /// The same with these scales below and above the mean along each column of F.
@@ -71,56 +75,63 @@ impl Proposal {
         (0..x.len()).map(|i| self.mean[i] + dot(self.factor.row(i), x)).collect()
     }
 
+    /// The centre m.
+    pub fn centre(&self) -> &[f64] {
+        &self.mean
+    }
+
+    /// The same around another centre.
+    pub fn moved(mut self, centre: Vec<f64>) -> Proposal {
+        self.mean = centre;
+        self
+    }
+
+    /// log of the volume under a normal of this shape that is 1 at the centre.
+    pub fn log_volume(&self) -> f64 {
+        0.5 * self.mean.len() as f64 * LOG_2PI + self.log_det_factor
+    }
+
+    /// FF': the covariance of the normal part where its sides are 1.
+    pub fn covariance(&self) -> Matrix {
+        self.factor.product(&self.factor.transpose())
+    }
+
     /// This many draws.
     pub fn draw(&self, count: usize, rng: &mut Stream) -> Draws {
-        self.draw_by(count, None, |z| {
-            z.iter_mut().for_each(|v| *v = normal(rng));
-            let is_t = rng.random::<f64>() < self.t_share;
-            if is_t { (self.df / chi_square(self.df, rng)).sqrt() } else { 1.0 }
-        })
+        Mixture::from(self.clone()).draw(count, rng)
     }
 
-    /// This many draws, rounded up to whole sets of replicates, from the next Sobol points. The degrees
-    /// of freedom must be a whole number.
-    pub fn draw_evenly(&self, count: usize, sobol: &mut Sobol, rng: &mut Stream) -> Draws {
-        let d = self.mean.len();
-        let df = self.df as usize;
-        // Further coordinates choose between normal and t, and make the t's χ².
-        let mut point = vec![0.0; d + 1 + df];
-        let t_below = normal_quantile(self.t_share);
-        self.draw_by(count.next_multiple_of(REPLICATES), Some(REPLICATES), |z| {
-            sobol.normals(&mut point, rng);
-            z.copy_from_slice(&point[..d]);
-            let chi_square = dot(&point[d + 1..], &point[d + 1..]);
-            if point[d] < t_below { (self.df / chi_square).sqrt() } else { 1.0 }
-        })
+    /// The square of the distance Σ (xᵢ/scaleᵢ)² of a point, x = F⁻¹(θ − m).
+    pub fn distance(&self, theta: &[f64]) -> f64 {
+        let offset: Vec<f64> = theta.iter().zip(&self.mean).map(|(t, m)| t - m).collect();
+        let x = |i: usize| dot(self.inverse.row(i), &offset);
+        let scaled = |i: usize| match self.sides.get(i) {
+            None => x(i),
+            Some((below, above)) => {
+                let x = x(i);
+                x / if x < 0.0 { *below } else { *above }
+            }
+        };
+        (0..offset.len()).map(|i| scaled(i).powi(2)).sum()
     }
 
-    /// Draws from the standard normal points that `next` writes, each with the factor it returns by
-    /// which a t is stretched.
-    fn draw_by(
-        &self,
-        count: usize,
-        replicates: Option<usize>,
-        mut next: impl FnMut(&mut [f64]) -> f64,
-    ) -> Draws {
-        let d = self.mean.len();
-        let mut thetas = Matrix::zeros(count, d);
-        let mut log_density = Vec::with_capacity(count);
-        let mut z = vec![0.0; d];
-        for k in 0..count {
-            let stretch = next(&mut z);
-            for (z, &(below, above)) in z.iter_mut().zip(&self.sides) {
-                *z = resided(*z, below / (below + above));
-            }
-            z.iter_mut().for_each(|z| *z *= stretch);
-            log_density.push(self.log_density_at(dot(&z, &z)));
-            for (z, &(below, above)) in z.iter_mut().zip(&self.sides) {
-                *z *= if *z < 0.0 { below } else { above };
-            }
-            thetas.row_mut(k).copy_from_slice(&self.at(&z));
+    /// log g(θ).
+    pub fn log_density(&self, theta: &[f64]) -> f64 {
+        self.log_density_at(self.distance(theta))
+    }
+
+    /// The draw that standard normal numbers make, stretched by a t's factor; and its distance.
+    fn place(&self, z: &mut [f64], stretch: f64, theta: &mut [f64]) -> f64 {
+        for (z, &(below, above)) in z.iter_mut().zip(&self.sides) {
+            *z = resided(*z, below / (below + above));
         }
-        Draws { thetas, log_density, replicates }
+        z.iter_mut().for_each(|z| *z *= stretch);
+        let distance = dot(z, z);
+        for (z, &(below, above)) in z.iter_mut().zip(&self.sides) {
+            *z *= if *z < 0.0 { below } else { above };
+        }
+        theta.copy_from_slice(&self.at(z));
+        distance
     }
 
     /// The log density at squared distance q = Σ (xᵢ/scaleᵢ)², x = F⁻¹(θ − m).
@@ -138,10 +149,112 @@ impl Proposal {
     }
 }
 
+/// A mixture of proposals.
+#[derive(Debug, Clone)]
+pub struct Mixture {
+    /// Shares, which sum to 1, and what they are of.
+    parts: Vec<(f64, Proposal)>,
+}
+
+impl From<Proposal> for Mixture {
+    fn from(proposal: Proposal) -> Mixture {
+        Mixture { parts: vec![(1.0, proposal)] }
+    }
+}
+
+impl Mixture {
+    /// The mixture with these shares, whatever they sum to.
+    pub fn new(mut parts: Vec<(f64, Proposal)>) -> Mixture {
+        let sum: f64 = parts.iter().map(|(share, _)| share).sum();
+        parts.iter_mut().for_each(|(share, _)| *share /= sum);
+        Mixture { parts }
+    }
+
+    /// Shares, which sum to 1, and what they are of.
+    pub fn parts(&self) -> &[(f64, Proposal)] {
+        &self.parts
+    }
+
+    /// This many draws.
+    pub fn draw(&self, count: usize, rng: &mut Stream) -> Draws {
+        self.draw_by(count, None, |z| {
+            z.iter_mut().for_each(|v| *v = normal(rng));
+            let (is_t, part) = (rng.random::<f64>(), self.choose(|| rng.random()));
+            let Proposal { t_share, df, .. } = self.parts[part].1;
+            (part, if is_t < t_share { (df / chi_square(df, rng)).sqrt() } else { 1.0 })
+        })
+    }
+
+    /// This many draws, rounded up to whole sets of replicates, from the next Sobol points. The degrees
+    /// of freedom must be a whole number.
+    pub fn draw_evenly(&self, count: usize, sobol: &mut Sobol, rng: &mut Stream) -> Draws {
+        let d = self.parts[0].1.mean.len();
+        let most = self.parts.iter().map(|(_, p)| p.df as usize).max().unwrap_or(0);
+        // Further coordinates choose between normal and t, make the t's χ², and choose the part.
+        let mut point = vec![0.0; d + 1 + most + usize::from(self.parts.len() > 1)];
+        self.draw_by(count.next_multiple_of(REPLICATES), Some(REPLICATES), |z| {
+            sobol.normals(&mut point, rng);
+            z.copy_from_slice(&point[..d]);
+            let part = self.choose(|| 0.5 * erfc(-point[d + 1 + most] * FRAC_1_SQRT_2));
+            let Proposal { t_share, df, .. } = self.parts[part].1;
+            let own = &point[d + 1..d + 1 + df as usize];
+            let is_t = point[d] < normal_quantile(t_share);
+            (part, if is_t { (df / dot(own, own)).sqrt() } else { 1.0 })
+        })
+    }
+
+    /// The number of the part that a number between 0 and 1 falls to; where there is but one, none is taken.
+    fn choose(&self, uniform: impl FnOnce() -> f64) -> usize {
+        if self.parts.len() == 1 {
+            return 0;
+        }
+        let mut left = uniform();
+        let falls = |(share, _): &(f64, Proposal)| {
+            left -= share;
+            left < 0.0
+        };
+        self.parts.iter().position(falls).unwrap_or(self.parts.len() - 1)
+    }
+
+    /// Draws from the standard normal points that `next` writes; it returns the part that each is for, and
+    /// the factor by which a t is stretched.
+    fn draw_by(
+        &self,
+        count: usize,
+        replicates: Option<usize>,
+        mut next: impl FnMut(&mut [f64]) -> (usize, f64),
+    ) -> Draws {
+        let d = self.parts[0].1.mean.len();
+        let mut thetas = Matrix::zeros(count, d);
+        let mut log_density = Vec::with_capacity(count);
+        let mut z = vec![0.0; d];
+        for k in 0..count {
+            let (part, stretch) = next(&mut z);
+            let own = &self.parts[part].1;
+            let distance = own.place(&mut z, stretch, thetas.row_mut(k));
+            log_density.push(match self.parts.len() {
+                1 => own.log_density_at(distance),
+                _ => self.log_density(thetas.row(k)),
+            });
+        }
+        Draws { thetas, log_density, replicates }
+    }
+
+    /// log of each part's share times its density at a point.
+    pub fn log_parts(&self, theta: &[f64]) -> Vec<f64> {
+        self.parts.iter().map(|(share, part)| log(*share) + part.log_density(theta)).collect()
+    }
+
+    /// log g(θ).
+    pub fn log_density(&self, theta: &[f64]) -> f64 {
+        log_sum_exp(&self.log_parts(theta))
+    }
+}
+
 /// A standard normal number turned into one with this share below 0, normal on either side.
 fn resided(z: f64, share_below: f64) -> f64 {
     // Each tail from its own end, so that nothing is lost far out.
-    let tail = 0.5 * erfc(z.abs() * std::f64::consts::FRAC_1_SQRT_2);
+    let tail = 0.5 * erfc(z.abs() * FRAC_1_SQRT_2);
     let (u_below, u_above) = if z < 0.0 { (tail, 1.0 - tail) } else { (1.0 - tail, tail) };
     if u_below < share_below {
         normal_quantile(0.5 * u_below / share_below)

@@ -1,6 +1,7 @@
 //! Models: likelihood families, priors, and the subposterior that a shard works with.
 
 mod chunks;
+pub mod coordinates;
 pub mod family;
 pub mod gaussian;
 pub mod likelihood;
@@ -12,6 +13,7 @@ pub mod subposterior;
 pub mod unbounded;
 
 pub(crate) use chunks::{chunk_rows, over_chunks};
+pub use coordinates::{Coordinates, Warped};
 pub use family::Family;
 pub use gaussian::Gaussian;
 pub use likelihood::Likelihood;
@@ -73,6 +75,27 @@ impl Model {
     /// Whether the priors of all free parameters are normal.
     pub fn has_normal_priors(&self) -> bool {
         self.free().all(|p| matches!(p.prior, Prior::Normal { .. }))
+    }
+
+    /// Whether the posterior has one peak for sure: the likelihood has, on any line, and no prior has a tail
+    /// that could give way to it.
+    pub fn has_one_peak(&self) -> bool {
+        let light = |p: &Parameter| matches!(p.prior, Prior::Normal { .. } | Prior::Laplace { .. });
+        let own = self.parameters.get(self.recipe.columns.len());
+        self.free().all(light) && own.is_none_or(|p| p.prior.fixed().is_some())
+    }
+
+    /// The number, among the free ones, of the parameter that says how large misfits may be, and a value of
+    /// it under which a model that explains nothing is no great misfit.
+    pub fn noise(&self) -> Option<(usize, f64)> {
+        let own = self.parameters.get(self.recipe.columns.len())?;
+        let facts = &self.recipe.response;
+        let spread = 0.5 * libm::log(facts.sd * facts.sd + facts.mean * facts.mean);
+        let value = match self.family {
+            Family::Gaussian if spread.is_finite() => spread,
+            _ => 0.0,
+        };
+        own.prior.fixed().is_none().then(|| (self.dim() - 1, value))
     }
 
     /// The number of free parameters d.

@@ -87,34 +87,18 @@ impl Prior {
         }
     }
 
-    /// log p(x) with its first two derivatives.
-    ///
-    /// A Laplace prior has no curvature to speak of, so it is replaced by one that is round at the
-    /// top, with |t| → √(t² + ε²) − ε. At ε = 2b its curvature there is that of a normal with the
-    /// Laplace's own variance 2b². `smoothing` stretches ε: use 1/w where this prior acts with power w
-    /// on its own, since the power is a Laplace prior of scale b/w.
-    pub fn expand(&self, x: f64, smoothing: f64) -> (f64, f64, f64) {
-        match *self {
-            Prior::Normal { mean, sd } => {
-                let precision = 1.0 / (sd * sd);
-                (self.log_density(x), -(x - mean) * precision, -precision)
-            }
-            Prior::Laplace { mean, scale } => {
-                let (t, round) = (x - mean, 2.0 * scale * smoothing);
-                let length = libm::hypot(t, round);
-                let value = -(length - round) / scale - log(2.0 * scale);
-                let bend = round / length;
-                (value, -t / (length * scale), -bend * bend / (length * scale))
-            }
+    /// log p(x) with its first two derivatives; at the kink of a Laplace prior these are 0.
+    pub fn expand(&self, x: f64) -> (f64, f64, f64) {
+        let bend = match *self {
+            Prior::Normal { sd, .. } => -1.0 / (sd * sd),
             Prior::StudentT { df, mean, scale } => {
-                let t = x - mean;
-                let width = df * scale * scale + t * t;
-                let slope = -(df + 1.0) * t / width;
-                let bend = -(df + 1.0) * (df * scale * scale - t * t) / (width * width);
-                (self.log_density(x), slope, bend)
+                let (t, own) = (x - mean, df * scale * scale);
+                let width = own + t * t;
+                -(df + 1.0) * ((own - t * t) / width) / width
             }
-            Prior::Fixed { .. } => (0.0, 0.0, 0.0),
-        }
+            Prior::Laplace { .. } | Prior::Fixed { .. } => 0.0,
+        };
+        (self.log_density(x), self.slope(x), bend)
     }
 
     /// log ∫ p(x)ʷ dx, or `None` where the power cannot be integrated (METHOD: w(ν+1) ≤ 1).
@@ -232,8 +216,8 @@ mod tests {
         let h = 1e-5;
         for prior in smooth_and_not() {
             for x in [-3.0, -0.4, 0.2, 1.7] {
-                let (_, slope, bend) = prior.expand(x, 1.5);
-                let (above, below) = (prior.expand(x + h, 1.5), prior.expand(x - h, 1.5));
+                let (_, slope, bend) = prior.expand(x);
+                let (above, below) = (prior.expand(x + h), prior.expand(x - h));
                 assert!((slope - (above.0 - below.0) / (2.0 * h)).abs() < 1e-8);
                 assert!((bend - (above.1 - below.1) / (2.0 * h)).abs() < 1e-8);
                 let rise = prior.log_density(x + h) - prior.log_density(x - h);

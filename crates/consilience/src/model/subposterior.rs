@@ -12,7 +12,6 @@ pub struct Subposterior {
     priors: Vec<Prior>,
     power: f64,
     share: f64,
-    smoothing: f64,
     start: Vec<f64>,
     /// What all priors' densities have in common at every θ, in logs.
     constant: f64,
@@ -30,13 +29,7 @@ impl Subposterior {
         assert_eq!(likelihood.dim(), priors.len(), "one prior per free parameter");
         assert_eq!(start.len(), priors.len(), "a starting value per free parameter");
         let constant = priors.iter().map(Prior::log_constant).sum();
-        Subposterior { likelihood, priors, power: 1.0, share, smoothing: 1.0, start, constant }
-    }
-
-    /// The same, to be looked at by itself: priors with a kink are rounded as wide as the share makes them
-    /// (see [`Prior::expand`]).
-    pub fn alone(self) -> Subposterior {
-        Subposterior { smoothing: 1.0 / self.share, ..self }
+        Subposterior { likelihood, priors, power: 1.0, share, start, constant }
     }
 
     /// The same with the likelihood raised to this power.
@@ -93,12 +86,14 @@ impl Target for Subposterior {
         let mut out = self.likelihood.expand(theta);
         out.scale(self.power);
         for (j, (prior, &x)) in self.priors.iter().zip(theta).enumerate() {
-            let (value, slope, bend) = prior.expand(x, self.smoothing);
+            let (value, slope, bend) = prior.expand(x);
             out.value += self.share * value;
             out.gradient[j] += self.share * slope;
             out.hessian[(j, j)] += self.share * bend;
         }
-        out.value = or_nothing(out.value);
+        // Nor can anybody climb by derivatives that overflowed.
+        let lost = out.gradient.iter().chain(out.hessian.data()).any(|v| v.is_nan());
+        out.value = if lost { f64::NEG_INFINITY } else { or_nothing(out.value) };
         out
     }
 

@@ -6,13 +6,12 @@
 //! mode exists. No estimate of such a Z_s means anything.
 
 use super::{Model, Subposterior};
-use crate::estimate::Mode;
 use crate::math::Matrix;
 use crate::target::Target;
 use crate::{Error, Result};
 
 /// Fails, naming the parameter, if Z_s is infinite by an axis or by a null direction of the data.
-pub fn refuse(model: &Model, target: &Subposterior, mode: &Mode) -> Result<()> {
+pub fn refuse(model: &Model, target: &Subposterior, mode: &[f64]) -> Result<()> {
     let w = target.share();
     let improper: Vec<usize> = model
         .free()
@@ -46,8 +45,8 @@ pub fn refuse(model: &Model, target: &Subposterior, mode: &Mode) -> Result<()> {
 }
 
 /// Directions within the improper coordinates along which the likelihood has no curvature.
-fn null_directions(target: &Subposterior, mode: &Mode, improper: &[usize]) -> Vec<Vec<f64>> {
-    let hessian = target.likelihood().expand(&mode.theta).hessian;
+fn null_directions(target: &Subposterior, mode: &[f64], improper: &[usize]) -> Vec<Vec<f64>> {
+    let hessian = target.likelihood().expand(mode).hessian;
     let k = improper.len();
     let mut block = Matrix::zeros(k, k);
     for (a, &i) in improper.iter().enumerate() {
@@ -71,13 +70,13 @@ fn null_directions(target: &Subposterior, mode: &Mode, improper: &[usize]) -> Ve
 }
 
 /// Whether the likelihood far out in a direction is no lower than at the mode, give or take one nat.
-fn is_level(target: &Subposterior, mode: &Mode, direction: &[f64], sign: f64) -> bool {
+fn is_level(target: &Subposterior, mode: &[f64], direction: &[f64], sign: f64) -> bool {
     let far = |length: f64| {
         let point = |(t, d): (&f64, &f64)| t + sign * length * d;
-        mode.theta.iter().zip(direction).map(point).collect::<Vec<f64>>()
+        mode.iter().zip(direction).map(point).collect::<Vec<f64>>()
     };
     let (near, further) = (far(1e4), far(1e6));
     let mut values = [0.0; 3];
-    target.likelihood().values(&[&mode.theta, &near, &further], &mut values);
+    target.likelihood().values(&[mode, &near, &further], &mut values);
     values[1] > values[0] - 1.0 && values[2] > values[0] - 1.0
 }

@@ -56,8 +56,9 @@ fn asked(question: &Question) -> String {
             "fit{of}: the site's own log evidence by {}, posterior mean, mode, covariance and precision, and diagnostics",
             order.method
         ),
-        Question::Expand { .. } => format!(
-            "expand{of}: the log likelihood (with the site's share of the prior) at one point, its gradient and Hessian"
+        Question::Expand { thetas, .. } => format!(
+            "expand{of}: the log likelihood (with the site's share of the prior) at {} point(s), its gradient and Hessian",
+            thetas.rows()
         ),
         Question::Weigh { thetas, .. } => format!(
             "weigh{of}: the log likelihood (with the site's share of the prior) at {} points",
@@ -168,11 +169,14 @@ fn answered(answer: &Answer) -> String {
             out += &fitted(summary);
             Ok(())
         }
-        Answer::Expansion(at) => {
-            let d = at.gradient.len();
-            let _ = writeln!(out, "  the log density at the point that was asked: {}", at.value);
-            let _ = writeln!(out, "  its gradient: {}", numbers(&at.gradient));
-            writeln!(out, "  its Hessian: {d} × {d} numbers")
+        Answer::Expansions(found) => {
+            for at in found {
+                let d = at.gradient.len();
+                let _ = writeln!(out, "  the log density at a point that was asked: {}", at.value);
+                let _ = writeln!(out, "  its gradient: {}", numbers(&at.gradient));
+                let _ = writeln!(out, "  its Hessian: {d} × {d} numbers");
+            }
+            Ok(())
         }
         Answer::Weights(weights) => {
             writeln!(

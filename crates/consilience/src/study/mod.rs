@@ -216,7 +216,7 @@ impl Default for EvidenceOptions {
             points: Points::default(),
             statistics: true,
             se_target: 0.01,
-            rounds: 20,
+            rounds: 60,
             seed: 1,
             kernel: Kernel::default(),
         }
