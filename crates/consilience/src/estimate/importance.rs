@@ -119,6 +119,12 @@ impl Weighted {
         }
     }
 
+    /// The largest weight's part of the sum of all weights' squares, on which the error bar rests.
+    pub fn lonely(&self) -> f64 {
+        let weights = self.weights(0..self.len(), self.top());
+        1.0 / dot(&weights, &weights)
+    }
+
     /// Weighted mean and covariance of a range of draws.
     fn moments(&self, range: std::ops::Range<usize>, top: f64) -> (Vec<f64>, Matrix) {
         let d = self.thetas.cols();

@@ -12,7 +12,9 @@ use super::ascent::{Climbed, Climber, definite};
 use super::importance::{PROBES, T_DF, T_SHARE, sides};
 use super::{Importance, Mode, Weighted};
 use crate::math::proposal::Draws;
-use crate::math::{Cholesky, LOG_2PI, Matrix, Mixture, Proposal, Sobol, Stream, log_sum_exp};
+use crate::math::{
+    Cholesky, LOG_2PI, Matrix, Mixture, Proposal, Sobol, Stream, dot, log_sum_exp,
+};
 use crate::model::Coordinates;
 use crate::model::coordinates::log_standard_normal;
 use crate::target::{Expansion, Target};
@@ -33,6 +35,13 @@ const KEPT_BACK: usize = 2;
 
 /// How often a mixture may be made anew.
 const ADAPTATIONS: usize = 8;
+
+/// How many of the largest peaks are joined by lines, and where on these is looked.
+const MOST_JOINED: usize = 4;
+const PASSES: [f64; 5] = [1.0 / 12.0, 0.25, 0.5, 0.75, 11.0 / 12.0];
+
+/// The part of the weights' squares beyond which one draw alone has too much to say about the error.
+const LONELY: f64 = 0.05;
 
 /// The share of effective draws below which a mixture is poor, and where along a ridge parts are put, in
 /// standard deviations.
@@ -110,9 +119,13 @@ pub struct Search {
     lost: Option<Error>,
     likelihood_peak: Option<Vec<f64>>,
     mixed: bool,
+    /// Parts between peaks, with the logarithms of their masses.
+    passes: Vec<(f64, Proposal)>,
     mixture: Option<Mixture>,
     /// Per part the covariance of its birth, which later ones are drawn towards.
     births: Vec<Matrix>,
+    /// The number of the part that is the prior, and its share, which stay as they are.
+    prior: Option<(usize, f64)>,
     rng: Stream,
     sobol: Option<Sobol>,
     /// The draws of the present mixture, in z.
@@ -122,6 +135,8 @@ pub struct Search {
     /// they are looked for.
     ridge: Option<Vec<(f64, Proposal)>>,
     adaptations: usize,
+    /// Whether the mixture is the final one.
+    settled: bool,
     newton_rounds: usize,
     weigh_rounds: usize,
     /// The number, among the points of the last round, of the one that is the best peak now.
@@ -131,6 +146,7 @@ pub struct Search {
 enum Stage {
     Start,
     Climb(Vec<Climber>),
+    Pass(Vec<Vec<f64>>),
     Probe(Vec<Proposal>, Matrix),
     Draw(Draws),
     Look(Vec<Vec<f64>>),
@@ -157,14 +173,17 @@ impl Search {
             lost: None,
             likelihood_peak: None,
             mixed: false,
+            passes: Vec::new(),
             mixture: None,
             births: Vec::new(),
+            prior: None,
             rng,
             sobol,
             points: Vec::new(),
             weighted: None,
             ridge: None,
             adaptations: 0,
+            settled: false,
             newton_rounds: 0,
             weigh_rounds: 0,
             new_best: None,
@@ -227,6 +246,7 @@ impl Search {
         match (std::mem::replace(&mut self.stage, Stage::End), heard) {
             (Stage::Start, _) => Ok(self.begin()),
             (Stage::Climb(climbers), Some(Heard::Expansions(at))) => self.climbed(climbers, at),
+            (Stage::Pass(points), Some(Heard::Expansions(at))) => Ok(self.passed(points, at)),
             (Stage::Probe(around, points), Some(Heard::Values(values))) => {
                 self.probed(around, &points, &values)
             }
@@ -380,11 +400,60 @@ impl Search {
         let least = laplace(&self.peaks[0]) - NEGLIGIBLE;
         self.peaks.retain(|peak| laplace(peak) > least);
         self.peaks.truncate(MOST_PEAKS);
+        let between = self.between();
+        if between.is_empty() || self.rounds_left() <= KEPT_BACK + 1 {
+            return Ok(self.begin_looking_around());
+        }
+        let thetas = between.iter().map(|z| self.coordinates.theta(z)).collect();
+        self.newton_rounds += 1;
+        self.stage = Stage::Pass(between);
+        Ok(Wish::Expand(thetas))
+    }
+
+    /// Points between the largest peaks, on straight lines in θ: two columns that say the same leave a
+    /// ridge there.
+    fn between(&self) -> Vec<Vec<f64>> {
+        let count = self.peaks.len().min(MOST_JOINED);
+        let mut out = Vec::new();
+        for (a, b) in (0..count).flat_map(|b| (0..b).map(move |a| (a, b))) {
+            let [from, to] = [a, b].map(|k| self.coordinates.theta(&self.peaks[k].theta));
+            for step in PASSES {
+                let theta: Vec<f64> =
+                    from.iter().zip(&to).map(|(x, y)| x + step * (y - x)).collect();
+                out.push(self.coordinates.z(&theta));
+            }
+        }
+        out
+    }
+
+    /// Parts for those passes between peaks that are high enough to count.
+    fn passed(&mut self, points: Vec<Vec<f64>>, expansions: Vec<Expansion>) -> Wish {
+        let top = laplace(&self.peaks[0]);
+        for (z, at) in points.into_iter().zip(expansions) {
+            let theta = self.coordinates.theta(&z);
+            let at = self.coordinates.expand(&z, &theta, &at, 1.0);
+            let Some((_, factor)) = definite(&at.hessian) else { continue };
+            // To the top of the ridge, but not far along it.
+            let step = factor.solve(&at.gradient);
+            let length = dot(&step, &at.gradient).max(0.0).sqrt();
+            let by = if length > 1.0 { 1.0 / length } else { 1.0 };
+            let centre: Vec<f64> = z.iter().zip(&step).map(|(z, s)| z + by * s).collect();
+            let part = Proposal::from_precision(centre, &factor, T_SHARE, T_DF);
+            let rise = length.min(1.0) * length - 0.5 * length.min(1.0).powi(2);
+            let mass = at.value + rise + part.log_volume();
+            if mass.is_finite() && mass > top - NEGLIGIBLE {
+                self.passes.push((mass, part));
+            }
+        }
+        self.begin_looking_around()
+    }
+
+    fn begin_looking_around(&mut self) -> Wish {
         let around = |m: &Mode| Proposal::from_precision(m.theta.clone(), &m.factor, T_SHARE, T_DF);
         let around: Vec<Proposal> = self.peaks.iter().map(around).collect();
         if self.rounds_left() <= KEPT_BACK {
             self.shape(around);
-            return Ok(self.draw(self.pilot()));
+            return self.draw(self.pilot());
         }
         let d = self.coordinates.dim();
         let points: Vec<Matrix> = around.iter().map(|p| super::importance::probes(p, d)).collect();
@@ -394,7 +463,7 @@ impl Search {
         let thetas = Arc::new(self.coordinates.thetas(&points));
         self.weigh_rounds += 1;
         self.stage = Stage::Probe(around, points);
-        Ok(Wish::Weigh(thetas))
+        Wish::Weigh(thetas)
     }
 
     fn probed(&mut self, around: Vec<Proposal>, points: &Matrix, log_f: &[f64]) -> Result<Wish> {
@@ -420,14 +489,19 @@ impl Search {
         let rest = |m: &Mode| m.value - log_standard_normal(&m.theta);
         let gain = self.peaks.iter().map(rest).fold(f64::NEG_INFINITY, f64::max) - total;
         self.births = proposals.iter().map(Proposal::covariance).collect();
-        let share = |log_mass: f64| exp(log_mass - total).max(LEAST_SHARE);
+        let share = |log_mass: f64| exp(log_mass - total).clamp(LEAST_SHARE, 1.0);
         let mut parts: Vec<(f64, Proposal)> =
             proposals.into_iter().zip(&masses).map(|(p, &m)| (share(m), p)).collect();
+        for (mass, part) in std::mem::take(&mut self.passes) {
+            self.births.push(part.covariance());
+            parts.push((0.5 * share(mass), part));
+        }
         let prior = prior_share(gain);
         if prior > 0.0 {
             let sum: f64 = parts.iter().map(|(share, _)| share).sum();
             parts.push((sum * prior / (1.0 - prior), standard_normal(self.coordinates.dim())));
             self.births.push(Matrix::identity(self.coordinates.dim()));
+            self.prior = Some((parts.len() - 1, prior));
         }
         self.mixture = Some(Mixture::new(parts));
     }
@@ -464,9 +538,11 @@ impl Search {
         // A posterior that is skewed is not where its mode is: better draws are worth more than more.
         let misplaced =
             self.adaptations == 0 && se > target && seen.ess < WELL_PLACED * count as f64;
+        let lonely = weighted.lonely() > LONELY && self.adaptations < ADAPTATIONS / 2;
+        let poor = seen.ess < POOR * count as f64 || !seen.is_reliable();
         let may_adapt = self.adaptations < ADAPTATIONS && self.rounds_left() > 1;
-        if may_adapt && (misplaced || !seen.is_reliable()) {
-            let poor = seen.ess < POOR * count as f64 || !seen.is_reliable();
+        if may_adapt && (!seen.is_reliable() || !self.settled && (misplaced || lonely)) {
+            self.settled = false;
             let ridge = self.settings.noise.filter(|_| poor && self.ridge.is_none());
             if let Some((j, _)) = ridge.filter(|_| self.coordinates.dim() > 1) {
                 return Ok(self.begin_ridge(j, &seen));
@@ -475,15 +551,30 @@ impl Search {
                 return Ok(wish);
             }
         }
-        if self.rounds_left() > 0 && se > target && count < most {
-            // The error falls with the root of the number of draws; a tenth more to be sure.
-            let wanted = 1.1 * count as f64 * (se / target).powi(2);
-            let more = (wanted.ceil().min(most as f64) as usize).saturating_sub(count);
-            if more > 0 {
-                return Ok(self.draw(more));
-            }
+        // The error falls with the root of the number of draws; a tenth more to be sure.
+        let wanted = (1.1 * count as f64 * (se / target).powi(2)).ceil().min(most as f64) as usize;
+        if self.rounds_left() > 0 && self.changed() && !self.settled {
+            // Draws that were kept because they look good look better than they are.
+            self.settled = true;
+            self.forget();
+            return Ok(self.draw(wanted.max(count).min(most)));
+        }
+        if self.rounds_left() > 0 && se > target && wanted > count {
+            return Ok(self.draw(wanted - count));
         }
         Ok(Wish::Done)
+    }
+
+    /// Whether the mixture is another one than at first.
+    fn changed(&self) -> bool {
+        self.adaptations > 0 || self.ridge.is_some()
+    }
+
+    /// Gives up the draws at hand.
+    fn forget(&mut self) {
+        self.weighted = None;
+        self.points.clear();
+        self.sobol = self.sobol.as_ref().map(|_| Sobol::new(&mut self.rng));
     }
 
     /// Draws with their density in θ.
@@ -529,9 +620,8 @@ impl Search {
 
     /// Draws anew from the mixture as it is now.
     fn again(&mut self) -> Wish {
-        let count = self.weighted.take().map_or(0, |w| w.len());
-        self.points.clear();
-        self.sobol = self.sobol.as_ref().map(|_| Sobol::new(&mut self.rng));
+        let count = self.draws();
+        self.forget();
         self.draw((2 * count).min(self.settings.draws))
     }
 
@@ -660,7 +750,12 @@ impl Search {
         }
         let mut refitted = parts.len() > 1;
         let mut out = Vec::new();
-        for ((own, (_, part)), birth) in owned.iter().zip(parts).zip(&self.births) {
+        let each = owned.iter().zip(parts).zip(&self.births).enumerate();
+        for (number, ((own, (_, part)), birth)) in each {
+            if let Some((_, share)) = self.prior.filter(|(prior, _)| *prior == number) {
+                out.push((share, part.clone()));
+                continue;
+            }
             let sum: f64 = own.iter().sum();
             let squares: f64 = own.iter().map(|w| w * w).sum();
             let effective = if squares > 0.0 { sum * sum / squares } else { 0.0 };
