@@ -6,9 +6,7 @@ use crate::estimate::importance::{self, LEAST_ESS, T_DF, T_SHARE, Weighted};
 use crate::estimate::newton::{self, Found};
 use crate::estimate::search::{self, Search, Settings};
 use crate::estimate::{Batch, Chib, Estimate, Laplace, Linear, Mode};
-use crate::math::{
-    Cholesky, LOG_2PI, Matrix, Proposal, Stream, log_mean_exp, log_sum_exp, stream,
-};
+use crate::math::{Cholesky, LOG_2PI, Matrix, Proposal, Stream, log_mean_exp, log_sum_exp, stream};
 use crate::model::{Coordinates, Model, Parameter, Prior, Subposterior, Warped, unbounded};
 use crate::question::{Augmentation, Diagnostics, FitOrder, Summary};
 use crate::sample::nuts::{Lengths, nuts};
@@ -299,16 +297,20 @@ impl<'a> Task<'a> {
 
     /// Draws of z as draws of θ.
     fn in_theta(&self, sample: &Sample) -> Sample {
-        self.carried(sample, |z| self.coordinates.theta(z), |c, z, theta, log_f| {
-            c.log_density_of_theta(z, theta, log_f)
-        })
+        self.carried(
+            sample,
+            |z| self.coordinates.theta(z),
+            |c, z, theta, log_f| c.log_density_of_theta(z, theta, log_f),
+        )
     }
 
     /// Draws of θ as draws of z.
     fn in_z(&self, sample: &Sample) -> Sample {
-        self.carried(sample, |theta| self.coordinates.z(theta), |c, theta, z, log_f| {
-            c.log_density(z, theta, log_f)
-        })
+        self.carried(
+            sample,
+            |theta| self.coordinates.z(theta),
+            |c, theta, z, log_f| c.log_density(z, theta, log_f),
+        )
     }
 
     fn carried(
@@ -367,7 +369,8 @@ impl<'a> Task<'a> {
         })?;
         let proposal = Proposal::from_covariance(mean, &factor, T_SHARE, T_DF);
         let mut rng = self.stream("nuts importance");
-        let mut weighted = importance::weigh(&self.warped(), &proposal, self.order.draws, &mut rng)?;
+        let mut weighted =
+            importance::weigh(&self.warped(), &proposal, self.order.draws, &mut rng)?;
         for k in 0..weighted.len() {
             let z = weighted.thetas.row(k).to_vec();
             let theta = self.coordinates.theta(&z);

@@ -14,8 +14,8 @@
 
 use super::leave_one_out::Again;
 use super::{
-    Agreement, Combination, CombineDiagnostics, Next, PosteriorDraws, Setting,
-    homogeneity, leave_one_out, sum_of_weights, summaries,
+    Agreement, Combination, CombineDiagnostics, Next, PosteriorDraws, Setting, homogeneity,
+    leave_one_out, sum_of_weights, summaries,
 };
 use crate::estimate::search::{Heard, Settings, Wish};
 use crate::estimate::{Search, Weighted};

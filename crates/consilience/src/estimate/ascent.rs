@@ -6,10 +6,10 @@
 //! next to no prior. Every climb wants one expansion a round; all are asked for together.
 
 use super::{Mode, Newton, Step};
+use crate::Error;
 use crate::math::{Cholesky, Matrix};
 use crate::model::Coordinates;
 use crate::target::Expansion;
-use crate::Error;
 
 /// Half the squared Newton decrement at which the peak of the likelihood, or of some coordinates, is near
 /// enough, and the most steps on the way there: it is only a start.
@@ -124,8 +124,7 @@ impl Climber {
                     rest.hessian[(j, j)] -= p;
                 }
                 let step = self.newton.advance(rest);
-                if self.newton.evaluations() < ROUGH_STEPS
-                    && matches!(step, Ok(Step::Evaluate(_)))
+                if self.newton.evaluations() < ROUGH_STEPS && matches!(step, Ok(Step::Evaluate(_)))
                 {
                     return Climbed::OnItsWay;
                 }
@@ -147,7 +146,13 @@ impl Climber {
                 let (z, at) = self.newton.best_expansion()?;
                 let (precision, factor) = definite(&at.hessian)?;
                 let slope = super::newton::decrement(&factor, &at.gradient);
-                Some(Mode { theta: z.to_vec(), value: at.value, precision, factor, decrement: slope })
+                Some(Mode {
+                    theta: z.to_vec(),
+                    value: at.value,
+                    precision,
+                    factor,
+                    decrement: slope,
+                })
             }),
         }
     }

@@ -1,7 +1,7 @@
 //! Importance sampling: the evidence as a mean of weights.
 
-use super::pareto::tail_shape;
 use super::Estimate;
+use super::pareto::tail_shape;
 use crate::math::proposal::Draws;
 use crate::math::{Matrix, Proposal, Stream, dot};
 use crate::target::Target;

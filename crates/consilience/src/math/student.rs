@@ -12,8 +12,11 @@ pub fn log_upper_tail(df: f64, t: f64) -> f64 {
     let a = 0.5 * df;
     // P = ½ I_x(a, ½) with x = ν/(ν + t²); far out x is next to nothing, near 0 next to 1.
     let ratio = t * t / df;
-    let (log_x, log_rest) =
-        if ratio.is_finite() { (-log1p(ratio), -log1p(1.0 / ratio)) } else { (f64::NEG_INFINITY, 0.0) };
+    let (log_x, log_rest) = if ratio.is_finite() {
+        (-log1p(ratio), -log1p(1.0 / ratio))
+    } else {
+        (f64::NEG_INFINITY, 0.0)
+    };
     if log_x == f64::NEG_INFINITY {
         // t² overflows, the tail's logarithm does not: (t²/ν)^−a.
         return -2.0 * a * (log(t) - 0.5 * log(df)) - log(2.0 * a) - log_beta(a, 0.5);

@@ -190,9 +190,7 @@ fn score(base: &Prior, x: f64) -> f64 {
         Prior::Laplace { mean, scale } => {
             (-(x - mean).abs() / scale - std::f64::consts::LN_2, mean)
         }
-        Prior::StudentT { df, mean, scale } => {
-            (log_upper_tail(df, (x - mean).abs() / scale), mean)
-        }
+        Prior::StudentT { df, mean, scale } => (log_upper_tail(df, (x - mean).abs() / scale), mean),
         Prior::Fixed { .. } => unreachable!("a fixed parameter is no coordinate"),
     };
     normal_upper_quantile(log_p.min(-std::f64::consts::LN_2)).copysign(x - mean)

@@ -1,0 +1,236 @@
+//! Draws from the mixture, and a better mixture where their weights are poor.
+
+use super::super::ascent::definite;
+use super::super::importance::{T_DF, T_SHARE};
+use super::{LEAST_SHARE, Part, Search, Stage, Wish};
+use crate::Result;
+use crate::estimate::{Importance, Weighted};
+use crate::math::proposal::Draws;
+use crate::math::{Cholesky, Matrix, Mixture, Proposal, Sobol, log_sum_exp};
+use crate::model::coordinates::log_standard_normal;
+use crate::target::Expansion;
+use libm::exp;
+use std::sync::Arc;
+
+/// The share of effective draws beyond which a proposal is left as it is.
+const WELL_PLACED: f64 = 0.75;
+/// Draws of the first round of weights, and of it where several peaks may be.
+const PILOT: usize = 1000;
+const WIDE_PILOT: usize = 2000;
+/// How often a mixture may be made anew.
+const ADAPTATIONS: usize = 8;
+/// The part of the weights' squares beyond which one draw alone has too much to say about the error.
+const LONELY: f64 = 0.05;
+/// The share of effective draws below which a mixture is poor.
+const POOR: f64 = 0.25;
+/// Weights this many times the mean are looked at, and at most so many of them at a time.
+const HEAVY: f64 = 8.0;
+const MOST_HEAVY: usize = 5;
+
+impl Search {
+    pub(super) fn pilot(&self) -> usize {
+        let pilot = if self.settings.single { PILOT } else { WIDE_PILOT };
+        self.settings.draws.min(pilot)
+    }
+
+    pub(super) fn draw(&mut self, count: usize) -> Wish {
+        let mixture = self.mixture();
+        let draws = match &mut self.sobol {
+            Some(sobol) => mixture.draw_evenly(count, sobol, &mut self.rng),
+            None => mixture.draw(count, &mut self.rng),
+        };
+        let thetas = Arc::new(self.coordinates.thetas(&draws.thetas));
+        self.weigh_rounds += 1;
+        self.stage = Stage::Draw(draws);
+        Wish::Weigh(thetas)
+    }
+
+    /// Takes log f of the draws; draws more, makes the mixture anew, or ends.
+    pub(super) fn weighed(&mut self, draws: Draws, log_f: &[f64]) -> Result<Wish> {
+        self.points.extend(draws.thetas.data());
+        let new = Weighted::new(self.in_theta(draws), log_f)?;
+        match &mut self.weighted {
+            Some(weighted) => weighted.extend(new),
+            None => self.weighted = Some(new),
+        }
+        let weighted = self.weighted.as_ref().expect("just put there");
+        let (seen, count) = (weighted.summarise(), weighted.len());
+        let (target, most) = (self.settings.se_target, self.settings.draws);
+        let se = seen.log_z.se.unwrap_or(0.0);
+        // A posterior that is skewed is not where its mode is: better draws are worth more than more.
+        let misplaced =
+            self.adaptations == 0 && se > target && seen.ess < WELL_PLACED * count as f64;
+        let lonely = weighted.lonely() > LONELY && self.adaptations < ADAPTATIONS / 2;
+        let poor = seen.ess < POOR * count as f64 || !seen.is_reliable();
+        let may_adapt = self.adaptations < ADAPTATIONS && self.rounds_left() > 1;
+        if may_adapt && (!seen.is_reliable() || !self.settled && (misplaced || lonely)) {
+            self.settled = false;
+            let ridge = self.settings.noise.filter(|_| poor && self.ridge.is_none());
+            if let Some((j, _)) = ridge.filter(|_| self.coordinates.dim() > 1) {
+                return Ok(self.begin_ridge(j, &seen));
+            }
+            if let Some(wish) = self.adapt(&seen) {
+                return Ok(wish);
+            }
+        }
+        // The error falls with the root of the number of draws; a tenth more to be sure.
+        let wanted = (1.1 * count as f64 * (se / target).powi(2)).ceil().min(most as f64) as usize;
+        if self.rounds_left() > 0 && self.changed() && !self.settled {
+            // Draws that were kept because they look good look better than they are.
+            self.settled = true;
+            self.forget();
+            return Ok(self.draw(wanted.max(count).min(most)));
+        }
+        if self.rounds_left() > 0 && se > target && wanted > count {
+            return Ok(self.draw(wanted - count));
+        }
+        Ok(Wish::Done)
+    }
+
+    /// Whether the mixture is another one than at first.
+    pub(super) fn changed(&self) -> bool {
+        self.adaptations > 0 || self.ridge.is_some()
+    }
+
+    /// Gives up the draws at hand.
+    pub(super) fn forget(&mut self) {
+        self.weighted = None;
+        self.points.clear();
+        self.sobol = self.sobol.as_ref().map(|_| Sobol::new(&mut self.rng));
+    }
+
+    /// Draws with their density in θ.
+    pub(super) fn in_theta(&self, draws: Draws) -> Draws {
+        let thetas = self.coordinates.thetas(&draws.thetas);
+        let log_density = (0..thetas.rows())
+            .map(|k| {
+                // log |dz/dθ| is what the standard normal lacks to the base's density.
+                let normal = log_standard_normal(draws.thetas.row(k));
+                -self.coordinates.log_rest(thetas.row(k), normal - draws.log_density[k])
+            })
+            .collect();
+        Draws { thetas, log_density, replicates: draws.replicates }
+    }
+
+    pub(super) fn point(&self, k: usize) -> &[f64] {
+        let d = self.coordinates.dim();
+        &self.points[k * d..(k + 1) * d]
+    }
+
+    /// Moves the mixture's parts to where the weights say, and looks at the heaviest draws.
+    /// `None` if there is nothing to be learned.
+    pub(super) fn adapt(&mut self, seen: &Importance) -> Option<Wish> {
+        self.adaptations += 1;
+        let weighted = self.weighted.as_ref().expect("there are draws");
+        let mixture = self.mixture();
+        let logs = &weighted.log_weights;
+        let relative: Vec<f64> = logs.iter().map(|w| exp(w - seen.log_z.value)).collect();
+        let heavy = self.heavy(&relative, &mixture);
+        let moved = self.moved(&relative, &mixture);
+        let still = moved.is_none();
+        if let Some(moved) = moved {
+            self.parts = moved;
+        }
+        if heavy.is_empty() || self.rounds_left() < 2 {
+            return (!still).then(|| self.again());
+        }
+        let thetas = heavy.iter().map(|z| self.coordinates.theta(z)).collect();
+        self.newton_rounds += 1;
+        self.stage = Stage::Look(heavy);
+        Some(Wish::Expand(thetas))
+    }
+
+    /// Draws anew from the mixture as it is now.
+    pub(super) fn again(&mut self) -> Wish {
+        let count = self.draws();
+        self.forget();
+        self.draw((2 * count).min(self.settings.draws))
+    }
+
+    /// Points whose weights say that the mixture lacks something there: far above the mean, and apart.
+    pub(super) fn heavy(&self, relative: &[f64], mixture: &Mixture) -> Vec<Vec<f64>> {
+        let mut order: Vec<usize> = (0..relative.len()).filter(|&k| relative[k] > HEAVY).collect();
+        order.sort_by(|&a, &b| relative[b].total_cmp(&relative[a]));
+        let mut chosen: Vec<Vec<f64>> = Vec::new();
+        for k in order {
+            let z = self.point(k);
+            let logs = mixture.log_parts(z);
+            let own = (0..logs.len()).max_by(|&a, &b| logs[a].total_cmp(&logs[b])).unwrap_or(0);
+            let metric = mixture.parts()[own].1.clone();
+            let apart = |other: &Vec<f64>| metric.clone().moved(other.clone()).distance(z) > 1.0;
+            if chosen.iter().all(apart) {
+                chosen.push(z.to_vec());
+            }
+            if chosen.len() == MOST_HEAVY {
+                break;
+            }
+        }
+        chosen
+    }
+
+    /// The parts with shares and moments that the weighted draws give them; `None` if nothing changes.
+    pub(super) fn moved(&self, relative: &[f64], mixture: &Mixture) -> Option<Vec<Part>> {
+        let n = relative.len() as f64;
+        let mut owned = vec![Vec::with_capacity(relative.len()); self.parts.len()];
+        for (k, weight) in relative.iter().enumerate() {
+            let logs = mixture.log_parts(self.point(k));
+            let total = log_sum_exp(&logs);
+            for (own, log_part) in owned.iter_mut().zip(&logs) {
+                own.push(weight * exp(log_part - total));
+            }
+        }
+        // Moments of few draws are noise: a covariance has about d² entries.
+        let prior = self.coordinates.dim().pow(2) as f64 + 20.0;
+        let mut changed = self.parts.len() > 1;
+        let mut out = self.parts.clone();
+        for (part, own) in out.iter_mut().zip(&owned).filter(|(part, _)| !part.stays) {
+            let sum: f64 = own.iter().sum();
+            let squares: f64 = own.iter().map(|w| w * w).sum();
+            let effective = if squares > 0.0 { sum * sum / squares } else { 0.0 };
+            part.share = (sum / n).max(0.5 * LEAST_SHARE);
+            let trust = effective / (effective + prior);
+            if let Some(refit) = self.refit(own, sum, trust, part).filter(|_| effective > prior) {
+                part.proposal = refit;
+                changed = true;
+            }
+        }
+        changed.then_some(out)
+    }
+
+    /// A part at the moments of draws with these weights, drawn towards where and what it was.
+    fn refit(&self, weights: &[f64], sum: f64, trust: f64, part: &Part) -> Option<Proposal> {
+        let d = self.coordinates.dim();
+        let mut mean = vec![0.0; d];
+        for (k, w) in weights.iter().enumerate() {
+            mean.iter_mut().zip(self.point(k)).for_each(|(m, z)| *m += w / sum * z);
+        }
+        let mut spread = Matrix::zeros(d, d);
+        for (k, w) in weights.iter().enumerate() {
+            let offset: Vec<f64> = self.point(k).iter().zip(&mean).map(|(z, m)| z - m).collect();
+            spread.add_outer(w / sum, &offset);
+        }
+        spread.scale(trust);
+        spread.add_scaled(1.0 - trust, &part.birth);
+        let centre =
+            mean.iter().zip(part.proposal.centre()).map(|(m, c)| trust * m + (1.0 - trust) * c);
+        let factor = Cholesky::new(&spread)?;
+        Some(Proposal::from_covariance(centre.collect(), &factor, T_SHARE, T_DF))
+    }
+
+    /// The heaviest draws become parts, with the curvature there.
+    pub(super) fn looked(
+        &mut self,
+        points: Vec<Vec<f64>>,
+        expansions: Vec<Expansion>,
+    ) -> Result<Wish> {
+        let share = 0.4 / points.len() as f64;
+        for (z, at) in points.into_iter().zip(expansions) {
+            let theta = self.coordinates.theta(&z);
+            let at = self.coordinates.expand(&z, &theta, &at, 1.0);
+            let Some((_, factor)) = definite(&at.hessian) else { continue };
+            let proposal = Proposal::from_precision(z, &factor, T_SHARE, T_DF);
+            self.parts.push(Part::new(share, proposal));
+        }
+        Ok(self.again())
+    }
+}
