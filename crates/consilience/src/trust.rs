@@ -230,9 +230,10 @@ fn survey(found: &Survey, model: &Model) -> Fault {
         "its means of columns are too many or too few",
     )?;
     ensure(
-        means.iter().chain(squares).chain([offset]).all(|v| v.is_finite()),
+        means.iter().chain(squares).all(|v| v.is_finite()),
         "its means of columns are not finite",
     )?;
+    ensure(offset.is_finite(), "its mean of the offsets is not finite")?;
     ensure(squares.iter().all(|s| *s >= 0.0), "its squared deviations are negative")?;
     // Σx² is both on the diagonal of X'X and m2 + n·mean².
     let apart = |(k, &j): (usize, &usize)| {

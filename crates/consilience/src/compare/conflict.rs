@@ -27,7 +27,8 @@ pub(super) fn prior_conflict(model: &Model, evidence: &Evidence) -> Option<Warni
     };
     let message = format!(
         "the posterior mean of `{}` is {worst:.1} prior standard deviations from the centre of its prior {}{others}",
-        parameter.name, parameter.prior
+        parameter.name,
+        parameter.prior.rounded()
     );
     let advice = "if it is a matter of units, write the prior per sd, as in \"normal(0, 2.5) per sd\", or the column as scale(x); if not, give a wider prior, or one with heavy tails";
     Some(Warning::new(Level::Caution, "prior-conflict", message, advice).value(*worst))

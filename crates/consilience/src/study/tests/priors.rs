@@ -32,6 +32,18 @@ fn prior_texts_are_read_and_written() {
 }
 
 #[test]
+fn priors_are_rounded_for_people() {
+    for (text, shown) in [
+        ("normal(4201.754385964912, 2004.8848)", "normal(4201.75, 2004.88)"),
+        ("student_t(3.1234567, -0.1, 1e-7)", "student_t(3.1234567, -0.1, 1e-7)"),
+        ("laplace(0, 1234567.8)", "laplace(0, 1234570)"),
+        ("fixed(0.123456789)", "fixed(0.123456789)"),
+    ] {
+        assert_eq!(text.parse::<Prior>().unwrap().rounded().to_string(), shown);
+    }
+}
+
+#[test]
 fn what_stands_behind_a_prior_is_per_sd_or_wrong() {
     for (text, needles) in [
         ("normal(0, 1) per", &["`per` behind the prior", "or normal(0, 1) per sd"][..]),
@@ -40,7 +52,7 @@ fn what_stands_behind_a_prior_is_per_sd_or_wrong() {
         ("fixed(2) per sd", &["held fixed", "write fixed(2)"]),
         ("norml(0, 1) per sd", &["did you mean `normal`?"]),
         ("normal(0, -1) per sd", &["must be positive"]),
-        ("normal per sd", &["there is no prior `normal per sd`; did you mean `normal`?"]),
+        ("normal per sd", &["there is no prior `normal per sd`", "`normal`"]),
         ("per sd", &["there is no prior"]),
     ] {
         let error = text.parse::<PriorSpec>().unwrap_err();
