@@ -109,7 +109,7 @@ fn evidence(plan: &Plan) -> String {
 fn priors(model: &Model) -> String {
     let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
     for parameter in &model.parameters {
-        let prior = parameter.prior.to_string();
+        let prior = parameter.prior.rounded().to_string();
         match groups.iter_mut().find(|(known, _)| *known == prior) {
             Some((_, names)) => names.push(&parameter.name),
             None => groups.push((prior, vec![&parameter.name])),

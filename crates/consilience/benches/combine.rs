@@ -44,7 +44,7 @@ const PROBLEMS: [Problem; 4] = [
         data: "sim2.parquet",
         formula: "y ~ x1 + x2 + x3 + x4 + x5",
         family: "logistic",
-        exact: -2364.8469,
+        exact: -2364.848025,
         methods: &[EXACT, SOBOL, NORMAL, CMC_IS, ("augmented", "combine = \"augmented\"")],
     },
     Problem {
@@ -114,7 +114,7 @@ fn normal_alone() {
         .expect("room for it");
     let plan = |shards: usize| {
         let text = format!(
-            "[data]\npath = {path:?}\n[split]\nshards = {shards}\n[evidence]\ncombine = \"normal\"\nlocal = \"importance\"\n[[model]]\nname = \"m\"\nformula = \"y ~ .\"\nfamily = \"gaussian\"\n",
+            "[data]\npath = {path:?}\n[split]\nshards = {shards}\n[prior]\ndefault = \"normal(0, 1)\"\n[evidence]\ncombine = \"normal\"\nlocal = \"importance\"\n[[model]]\nname = \"m\"\nformula = \"y ~ .\"\nfamily = \"gaussian\"\n",
         );
         let study = Study::parse(&text, Path::new("bench.toml")).expect("a valid study");
         Plan::new(study, 2, &Silent).expect("the data can be read")
@@ -168,7 +168,7 @@ fn all_combinations() {
     for problem in &PROBLEMS {
         for (method, evidence) in problem.methods {
             let text = format!(
-                "[data]\npath = {:?}\n[split]\nshards = 50\n[evidence]\n{evidence}\n[[model]]\nname = \"m\"\nformula = {:?}\nfamily = {:?}\n",
+                "[data]\npath = {:?}\n[split]\nshards = 50\n[prior]\ndefault = \"normal(0, 1)\"\n[evidence]\n{evidence}\n[[model]]\nname = \"m\"\nformula = {:?}\nfamily = {:?}\n",
                 data.join(problem.data),
                 problem.formula,
                 problem.family

@@ -12,7 +12,7 @@ const SHARDS: usize = 1000;
 fn main() {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/flights.parquet");
     let text = format!(
-        "[data]\npath = {data:?}\n[split]\nshards = {SHARDS}\n[[model]]\nformula = \"late ~ dep_delay\"\nfamily = \"logistic\"\n[[model]]\nformula = \"late ~ 0 + carrier\"\nfamily = \"logistic\"\n"
+        "[data]\npath = {data:?}\n[split]\nshards = {SHARDS}\n[prior]\ndefault = \"normal(0, 1)\"\n[[model]]\nformula = \"late ~ dep_delay\"\nfamily = \"logistic\"\n[[model]]\nformula = \"late ~ 0 + carrier\"\nfamily = \"logistic\"\n"
     );
     let folder = tempfile::tempdir().expect("a folder");
     let timed = |what: &str, work: &mut dyn FnMut()| {

@@ -60,7 +60,7 @@ fn plan((data, formula, family, shards): (&str, &str, &str, usize)) -> Plan {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data");
     let path = folder.join(format!("{data}.parquet"));
     let text = format!(
-        "[data]\npath = {path:?}\n[split]\nshards = {shards}\n[[model]]\nformula = {formula:?}\nfamily = {family:?}"
+        "[data]\npath = {path:?}\n[split]\nshards = {shards}\n[prior]\ndefault = \"normal(0, 1)\"\n[[model]]\nformula = {formula:?}\nfamily = {family:?}"
     );
     let study = Study::parse(&text, Path::new("bench.toml")).expect("a valid study");
     Plan::new(study, 1, &Silent).expect("its data are there")

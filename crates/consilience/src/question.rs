@@ -29,7 +29,8 @@ pub enum Question {
     },
     /// How a model's design looks on this shard.
     Survey {
-        /// The model.
+        /// The model. Its priors are as they were written: what the shards answer is what those per
+        /// standard deviation are settled by, and does not depend on them.
         model: Arc<Model>,
     },
     /// The shard's own evidence and moments.
@@ -148,6 +149,12 @@ pub struct Survey {
     pub nonzero: Vec<f64>,
     /// X'X over the free coefficients.
     pub gram: Matrix,
+    /// Per design column, its mean.
+    pub means: Vec<f64>,
+    /// Per design column, the sum of squared distances from its mean.
+    pub squares: Vec<f64>,
+    /// The mean of the offsets; 0 if there are none.
+    pub offset: f64,
 }
 
 /// What a fit on one shard returns.

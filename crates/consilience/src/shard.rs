@@ -1,7 +1,7 @@
 //! A shard: rows that answer questions and nothing else.
 
 use crate::data::draws::write_draws;
-use crate::data::{Recipe, ShardData, describe};
+use crate::data::{Moments, Recipe, ShardData, describe};
 use crate::fit::{augment, fit};
 use crate::math::{Triangle, fingerprint};
 use crate::model::{Likelihood, Model, Subposterior, chunk_rows, over_chunks};
@@ -209,17 +209,45 @@ impl Shard {
         // Squares overflow long before the numbers do.
         let unfit = model.free().zip(gram.diagonal()).find(|(_, square)| !square.is_finite());
         if let Some((parameter, _)) = unfit {
-            let message = format!(
-                "model `{}`: the values are too large to compute with; write the column in other units, or as scale(x)",
-                model.name
-            );
-            return Err(Error::input_at(Place::default().column(&parameter.name), message));
+            return Err(too_large(&parameter.name, model));
         }
+        let (columns, offset) = self.spreads(model)?;
         Ok(Survey {
             observations: likelihood.observations,
             nonzero: likelihood.nonzero.clone(),
             gram,
+            means: columns.iter().map(|m| m.mean).collect(),
+            squares: columns.iter().map(|m| m.m2).collect(),
+            offset: offset.mean,
         })
+    }
+
+    /// The moments of every column of a design, and those of the offsets.
+    fn spreads(&self, model: &Model) -> Result<(Vec<Moments>, Moments)> {
+        let recipe = &model.recipe;
+        let batches = self.data.batches(chunk_rows(recipe.columns.len()));
+        let parts = over_chunks(batches.len(), |k| {
+            let design = recipe.design(&*self.data.batch(batches[k].clone())?)?;
+            let columns = design.columns.iter().chain(&design.offset);
+            let of = |column: &Vec<f64>| Moments::of(column, design.weights.as_deref());
+            Ok(columns.map(of).collect::<Vec<Moments>>())
+        });
+        let mut sums = vec![Moments::default(); recipe.columns.len() + 1];
+        for part in parts {
+            sums.iter_mut().zip(part?).for_each(|(sum, more)| *sum = sum.merge(more));
+        }
+        let names = recipe.names().into_iter().chain(["offset"]);
+        for (sum, name) in sums.iter_mut().zip(names) {
+            if sum.min == sum.max {
+                // Without the rounding error of a mean: a column that does not vary has no unit.
+                (sum.mean, sum.m2) = (sum.min, 0.0);
+            }
+            if !(sum.mean.is_finite() && sum.m2.is_finite()) {
+                return Err(too_large(name, model));
+            }
+        }
+        let offset = sums.pop().expect("there is one more than columns");
+        Ok((sums, offset))
     }
 
     fn fit(&self, model: &Model, share: Share, order: &FitOrder) -> Result<Summary> {
@@ -250,6 +278,14 @@ pub(crate) fn file_stem(model: &str) -> String {
         format!("-{:08x}", fingerprint(model) as u32)
     };
     format!("{slug}{mark}")
+}
+
+fn too_large(column: &str, model: &Model) -> Error {
+    let message = format!(
+        "model `{}`: the values are too large to compute with; write the column in other units, or as scale(x)",
+        model.name
+    );
+    Error::input_at(Place::default().column(column), message)
 }
 
 fn fits(model: &Model, columns: usize) -> Result<()> {

@@ -114,7 +114,7 @@ pub(crate) fn answer(answer: &Answer, question: &Question) -> Fault {
             }
             requests.iter().zip(facts).try_for_each(|(request, found)| fact(request, found))?;
         }
-        (Question::Survey { .. }, Answer::Survey(found)) => survey(found, d)?,
+        (Question::Survey { model }, Answer::Survey(found)) => survey(found, model)?,
         (Question::Fit { .. }, Answer::Summary(found)) => summary(found, d)?,
         (Question::Augment { conditionals, .. }, Answer::Augmentation(found)) => {
             summary(&found.summary, d)?;
@@ -218,19 +218,39 @@ fn levels(found: &Levels) -> Fault {
     ensure(numbers.into_iter().all(f64::is_finite), "a level of its is not a finite number")
 }
 
-fn survey(found: &Survey, d: usize) -> Fault {
-    let p = found.nonzero.len();
+fn survey(found: &Survey, model: &Model) -> Fault {
+    let columns = &model.parameters[..model.recipe.columns.len().min(model.parameters.len())];
+    let free: Vec<usize> =
+        (0..columns.len()).filter(|&j| columns[j].prior.fixed().is_none()).collect();
+    let p = free.len();
     ensure(
         found.observations.is_finite() && found.observations >= 0.0,
         "its number of rows is negative or infinite",
     )?;
-    ensure(p <= d && found.gram.has_size(p, p), "its X'X has the wrong size")?;
+    ensure(found.nonzero.len() == p && found.gram.has_size(p, p), "its X'X has the wrong size")?;
     ensure(found.gram.is_sound(p, p), "its X'X is not finite")?;
     ensure(
         found.nonzero.iter().all(|n| (0.0..=found.observations).contains(n)),
         "it counts more rows in a column than there are",
     )?;
-    ensure(!indefinite(&found.gram), "its X'X is not positive semidefinite")
+    ensure(!indefinite(&found.gram), "its X'X is not positive semidefinite")?;
+    let Survey { means, squares, offset, observations: n, .. } = found;
+    ensure(
+        means.len() == columns.len() && squares.len() == columns.len(),
+        "its means of columns are too many or too few",
+    )?;
+    ensure(
+        means.iter().chain(squares).all(|v| v.is_finite()),
+        "its means of columns are not finite",
+    )?;
+    ensure(offset.is_finite(), "its mean of the offsets is not finite")?;
+    ensure(squares.iter().all(|s| *s >= 0.0), "its squared deviations are negative")?;
+    // Σx² is both on the diagonal of X'X and m2 + n·mean².
+    let apart = |(k, &j): (usize, &usize)| {
+        let (square, sum) = (found.gram[(k, k)], squares[j] + n * means[j] * means[j]);
+        (square - sum).abs() > 1e-6 * square + f64::MIN_POSITIVE
+    };
+    ensure(!free.iter().enumerate().any(apart), "its means of columns contradict its X'X")
 }
 
 fn summary(found: &Summary, d: usize) -> Fault {

@@ -194,7 +194,7 @@ fn every_kind_of_bad_file_is_refused_with_its_own_message() {
     refused("with more at its end", &[&good[..], b"\n"].concat(), "1 bytes follow its end");
     refused("twice in one", &[&good[..], &good[..]].concat(), "bytes follow its end");
     refused("enormous", &vec![b'x'; 64 << 20], "there can be at most");
-    let mut long = b"consilience answer 1\n".to_vec();
+    let mut long = b"consilience answer 2\n".to_vec();
     long.extend(vec![b' '; 100 << 10]);
     refused("an endless header", &long, "longer than any");
     let question = std::fs::read(federation.question()).unwrap();
@@ -208,8 +208,8 @@ fn every_kind_of_bad_file_is_refused_with_its_own_message() {
     let mut flipped = good.clone();
     *flipped.last_mut().unwrap() ^= 1;
     refused("a flipped bit", &flipped, "altered after it was written");
-    refused("another format", &replace("answer 1", "answer 2"), "of format 2");
-    refused("no version", &replace("answer 1", "answer x"), "names no version");
+    refused("another format", &replace("answer 2", "answer 3"), "of format 3");
+    refused("no version", &replace("answer 2", "answer x"), "names no version");
     refused("no check sum", &replace("sha256 ", "sha512 "), "third line is no check sum");
     refused("half a check sum", &replace("sha256 ", "sha256 zz"), "not 64 hexadecimal");
     refused("a length in words", &replace(" bytes ", " bytes many"), "length is no whole number");
@@ -323,6 +323,11 @@ fn every_kind_of_bad_file_is_refused_with_its_own_message() {
     refused("an infinite X'X", &survey(|s| s.gram[(0, 0)] = f64::INFINITY), "X'X is not finite");
     refused("an indefinite X'X", &survey(|s| s.gram[(0, 0)] = -1.0), "X'X is not positive");
     refused("more than all rows", &survey(|s| s.nonzero[0] = 1e9), "more rows in a column");
+    refused("a mean too few", &survey(|s| s.means.truncate(1)), "means of columns are too many or");
+    refused("no mean", &survey(|s| s.means[0] = f64::NAN), "means of columns are not finite");
+    refused("no offset", &survey(|s| s.offset = f64::INFINITY), "mean of the offsets is not");
+    refused("negative squares", &survey(|s| s.squares[1] = -1.0), "squared deviations are neg");
+    refused("another mean", &survey(|s| s.means[1] += 1.0), "contradict its X'X");
     federation.honest_round();
 
     // Fits.

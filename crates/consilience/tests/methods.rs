@@ -5,6 +5,7 @@ mod common;
 use common::{Case, run, truth};
 use consilience::math::{Cholesky, LOG_2PI, Matrix, stream};
 use rand::RngExt;
+use std::collections::BTreeMap;
 
 const METHODS: [&str; 4] = ["importance", "nuts+bridge", "nuts+warp3", "nuts+importance"];
 const GIBBS: [&str; 2] = ["gibbs+chib", "gibbs+bridge"];
@@ -59,7 +60,7 @@ fn cases() -> Vec<Exact> {
 
 #[test]
 fn every_method_agrees_with_every_exact_value() {
-    let mut worst: f64 = 0.0;
+    let mut all: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for case in cases() {
         // Gibbs needs a normal prior, and a latent per observation: on all flights that is no test
         // but an afternoon.
@@ -77,12 +78,21 @@ fn every_method_agrees_with_every_exact_value() {
             let what = format!("{} {} {} {method}", case.data, case.family, case.formula);
             println!("{what}: {:.4} ± {:.4}, z = {z:+.2}", found.value, found.se.unwrap());
             assert!(result.is_reliable(), "{what}: {:?}", result.models[0].warnings);
-            assert!(z.abs() < 4.0, "{what}: {found:?} is not {} ± {}", case.value, case.se);
+            // The error bar of 2,000 draws of a chain has an error itself.
+            assert!(z.abs() < 5.0, "{what}: {found:?} is not {} ± {}", case.value, case.se);
             assert_eq!(result.models[0].shards[0].method.as_deref(), Some(method));
-            worst = worst.max(z.abs());
+            all.entry(method).or_default().push(z);
         }
     }
-    println!("largest |z| {worst:.2}");
+    for (method, z) in all {
+        let size = (z.iter().map(|z| z * z).sum::<f64>() / z.len() as f64).sqrt();
+        let largest = z.iter().fold(0.0, |m: f64, z| m.max(z.abs()));
+        println!(
+            "{method}: {} values, root mean square of z {size:.2}, largest {largest:.2}",
+            z.len()
+        );
+        assert!(size < 1.5, "{method}: {z:?}");
+    }
 }
 
 /// Gaussian with known σ and a normal prior: log N(y; 0, σ²I + XX') in closed form.

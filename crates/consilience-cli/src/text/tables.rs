@@ -2,6 +2,7 @@
 
 use super::{bayes_factor, counted, estimate, free, grouped, probability, table};
 use consilience::compare::{Comparison, ModelPull, ShardPull};
+use consilience::model::Prior;
 use std::fmt::Write;
 
 /// The most shards that are shown of those left out.
@@ -38,7 +39,9 @@ pub fn parameters(comparison: &Comparison) -> String {
         rows.extend(model.parameters.iter().map(|p| {
             let n = |x| value(x, p.sd);
             let sd = if p.sd > 0.0 { n(p.sd) } else { "fixed".into() };
-            [p.name.clone(), n(p.mean), sd, n(p.low), n(p.median), n(p.high), p.prior.clone()]
+            let prior = p.prior.parse::<Prior>().map(|prior| prior.rounded().to_string());
+            let prior = prior.unwrap_or_else(|_| p.prior.clone());
+            [p.name.clone(), n(p.mean), sd, n(p.low), n(p.median), n(p.high), prior]
         }));
         out += &table(&rows);
     }

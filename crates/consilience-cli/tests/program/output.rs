@@ -247,7 +247,7 @@ fn check_prints_the_plan_and_runs_nothing() {
         "8 shards of 5 rows, by random (seed 1, partition ",
         "exact: Newton rounds",
         "model 1   m\n          y ~ x\n          logistic, 2 free parameters, prior probability 0.5",
-        "normal(0, 1): (Intercept), x",
+        "\n          normal(0, 3.10736): (Intercept)\n          normal(0, 1.94257): x\n",
         "model 2   null",
         "Nothing was run. To run it: consilience compare s.toml",
     ] {

@@ -2,6 +2,7 @@
 
 mod average;
 mod bayes_factor;
+mod conflict;
 mod leave_one_out;
 mod probability;
 mod sensitivity;
@@ -240,6 +241,7 @@ impl Comparison {
             evidences.iter().map(|e| e.left_out.clone()).collect();
         let mut models = Vec::new();
         for (i, evidence) in evidences.into_iter().enumerate() {
+            let conflict = conflict::prior_conflict(&settings[i].model, &evidence);
             let bayes_factor = if i == best { Estimate::ZERO } else { log_z[i] - log_z[best] };
             models.push(ModelResult {
                 name: settings[i].model.name.clone(),
@@ -256,7 +258,12 @@ impl Comparison {
                 shards: shards(&settings[i], &evidence),
                 posterior: posterior(&settings[i], evidence.draws),
                 combination: evidence.diagnostics,
-                warnings: [settings[i].warnings.clone(), evidence.warnings].concat(),
+                warnings: [
+                    settings[i].warnings.clone(),
+                    evidence.warnings,
+                    conflict.into_iter().collect(),
+                ]
+                .concat(),
             });
         }
         let winner = largest(probabilities.iter().copied());

@@ -133,7 +133,8 @@ impl Moments {
         if self.weight > 1.0 { (self.m2 / (self.weight - 1.0)).sqrt() } else { 0.0 }
     }
 
-    fn merge(self, other: Moments) -> Moments {
+    /// The moments of both together (Chan, Golub & LeVeque 1983).
+    pub(crate) fn merge(self, other: Moments) -> Moments {
         if self.rows == 0 {
             return other;
         }

@@ -3,11 +3,15 @@
 //! Powers of a column are so alike that their inner products cannot be turned into orthogonal
 //! polynomials with any accuracy. Chebyshev polynomials of the column, mapped to [-1, 1], span
 //! the same space and are far from alike. Their inner products need no more than their sums,
-//! since T_i T_j = (T_{i+j} + T_{|i-j|}) / 2, and a Cholesky factor makes them orthonormal.
+//! since T_i T_j = (T_{i+j} + T_{|i-j|}) / 2, and a Cholesky factor makes them orthogonal.
+//!
+//! Every polynomial has standard deviation 1. R's have length 1, so that their coefficients grow with
+//! the root of the number of rows, and no prior could be right for them whatever that number is.
 
 use serde::{Deserialize, Serialize};
 
-/// The polynomials of degree 1, 2, … that are orthonormal over all rows of all shards.
+/// The polynomials of degree 1, 2, … that are orthogonal and have mean 0 and standard deviation 1 (with
+/// n - 1 below) over all rows of all shards.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Basis {
     min: f64,
@@ -57,8 +61,10 @@ impl Basis {
             }
             row[0][i] = 1.0 / factor[i][i];
         }
-        let coefficients =
-            inverse.into_iter().enumerate().skip(1).map(|(i, row)| row[..=i].to_vec()).collect();
+        // The rows of the inverse make polynomials of length 1; T_0 = 1 counts the rows.
+        let length = (sums[0] - 1.0).sqrt();
+        let scaled = |(i, row): (usize, Vec<f64>)| row[..=i].iter().map(|c| c * length).collect();
+        let coefficients = inverse.into_iter().enumerate().skip(1).map(scaled).collect();
         Some(Basis { min, max, coefficients })
     }
 
@@ -86,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_columns_are_orthonormal_and_rise_last() {
+    fn the_columns_are_orthogonal_with_sd_1_and_rise_last() {
         let values: Vec<f64> = (0..40).map(|i| f64::from(i * i % 31) + 1000.0).collect();
         let (min, max) = (1000.0, values.iter().copied().fold(0.0, f64::max));
         let mut sums = vec![0.0; 13];
@@ -98,9 +104,10 @@ mod tests {
         let basis = Basis::new(&sums, min, max).unwrap();
         let columns = basis.columns(&values);
         for (i, a) in columns.iter().enumerate() {
-            assert!(a.iter().sum::<f64>().abs() < 1e-12);
+            assert!(a.iter().sum::<f64>().abs() < 1e-11);
             for (j, b) in columns.iter().enumerate() {
                 let product: f64 = a.iter().zip(b).map(|(x, y)| x * y).sum();
+                let product = product / (values.len() - 1) as f64;
                 assert!((product - f64::from(i == j)).abs() < 1e-12, "{i} {j}: {product}");
             }
             let far = basis.columns(&[max + 100.0]);

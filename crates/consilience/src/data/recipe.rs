@@ -106,6 +106,13 @@ pub struct Part {
 pub const INTERCEPT: &str = "(Intercept)";
 
 impl Recipe {
+    /// Whether a column is made of factors' indicators only, so that it is 0 or 1.
+    pub fn is_indicator(&self, column: &RecipeColumn) -> bool {
+        let factor =
+            |part: &Part| matches!(self.variables[part.variable as usize], Variable::Factor { .. });
+        !column.is_intercept() && column.parts.iter().all(factor)
+    }
+
     /// The columns' names.
     pub fn names(&self) -> Vec<&str> {
         self.columns.iter().map(|c| c.name.as_str()).collect()

@@ -152,7 +152,7 @@ impl Model {
 
     /// The columns that carry the outcome's general level: the intercept, or the first factor that
     /// is coded by a dummy for every level.
-    fn intercept_columns(&self) -> Vec<usize> {
+    pub(crate) fn intercept_columns(&self) -> Vec<usize> {
         let columns = &self.recipe.columns;
         if let Some(intercept) = columns.iter().position(|c| c.is_intercept()) {
             return vec![intercept];

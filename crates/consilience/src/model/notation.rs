@@ -67,6 +67,23 @@ impl std::str::FromStr for Prior {
     }
 }
 
+impl Prior {
+    /// The same to six significant digits, for people: priors in the data's units have many more.
+    pub fn rounded(self) -> Prior {
+        let short = |x: f64| format!("{x:.5e}").parse().unwrap_or(x);
+        match self {
+            Prior::Normal { mean, sd } => Prior::Normal { mean: short(mean), sd: short(sd) },
+            Prior::Laplace { mean, scale } => {
+                Prior::Laplace { mean: short(mean), scale: short(scale) }
+            }
+            Prior::StudentT { df, mean, scale } => {
+                Prior::StudentT { df, mean: short(mean), scale: short(scale) }
+            }
+            Prior::Fixed { value } => Prior::Fixed { value },
+        }
+    }
+}
+
 /// As the study file writes it: what [`Prior::from_str`](std::str::FromStr) reads back unchanged.
 impl std::fmt::Display for Prior {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

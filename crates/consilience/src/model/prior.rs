@@ -130,6 +130,38 @@ impl Prior {
         }
     }
 
+    /// What it is centred at; the value of a fixed parameter.
+    pub fn centre(&self) -> f64 {
+        match *self {
+            Prior::Normal { mean, .. }
+            | Prior::Laplace { mean, .. }
+            | Prior::StudentT { mean, .. } => mean,
+            Prior::Fixed { value } => value,
+        }
+    }
+
+    /// How far from the centre it is usual to be: its standard deviation, or the scale of a Student t,
+    /// which may have none; 0 for a fixed value.
+    pub fn spread(&self) -> f64 {
+        match *self {
+            Prior::Normal { sd, .. } => sd,
+            Prior::Laplace { scale, .. } => std::f64::consts::SQRT_2 * scale,
+            Prior::StudentT { scale, .. } => scale,
+            Prior::Fixed { .. } => 0.0,
+        }
+    }
+
+    /// The prior of `origin` + `unit`·x where this is that of x; a fixed value stays.
+    pub fn in_units(self, origin: f64, unit: f64) -> Prior {
+        let at = |mean: f64| origin + unit * mean;
+        match self.scaled(unit) {
+            Prior::Normal { mean, sd } => Prior::Normal { mean: at(mean), sd },
+            Prior::Laplace { mean, scale } => Prior::Laplace { mean: at(mean), scale },
+            Prior::StudentT { df, mean, scale } => Prior::StudentT { df, mean: at(mean), scale },
+            Prior::Fixed { value } => Prior::Fixed { value },
+        }
+    }
+
     /// The same prior, `factor` times as wide around the same centre; a fixed value stays.
     pub fn scaled(self, factor: f64) -> Prior {
         match self {
@@ -209,6 +241,20 @@ mod tests {
         assert!(cauchy.log_alpha(0.51).is_some());
         assert!(cauchy.power_is_improper(0.5));
         assert!(!Prior::Laplace { mean: 0.0, scale: 1.0 }.power_is_improper(1e-6));
+    }
+
+    #[test]
+    fn units_move_a_density_and_stretch_it() {
+        for prior in smooth_and_not() {
+            let there = prior.in_units(-3.0, 40.0);
+            for x in [-3.0, -0.4, 0.2, 1.7] {
+                let moved = there.log_density(-3.0 + 40.0 * x) + log(40.0);
+                assert!((moved - prior.log_density(x)).abs() < 1e-12, "{prior:?} at {x}");
+            }
+            assert_eq!(there.spread(), 40.0 * prior.spread());
+        }
+        let fixed = Prior::Fixed { value: 2.0 };
+        assert_eq!((fixed.in_units(1.0, 9.0), fixed.spread()), (fixed, 0.0));
     }
 
     #[test]

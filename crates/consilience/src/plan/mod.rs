@@ -5,6 +5,7 @@ mod gather;
 mod outline;
 mod room;
 mod settle;
+mod units;
 
 pub use extras::Wishes;
 pub(crate) use extras::has_posterior;

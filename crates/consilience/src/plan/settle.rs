@@ -1,6 +1,7 @@
 //! Agreeing on models with shards, wherever those are.
 
-use super::outline::at_formula;
+use super::outline::{at_formula, in_study};
+use super::units;
 use crate::combine::{Extras, Setting};
 use crate::data::{Fact, INTERCEPT, Recipe, Request, ResponseKind, Terms, agree_or_blame};
 use crate::engine::Session;
@@ -8,13 +9,17 @@ use crate::math::Matrix;
 use crate::model::{Family, Model, Parameter};
 use crate::question::{Answer, Question, Share, Survey};
 use crate::study::{
-    ModelSpec, ParameterName, Role, ShareRule, Study, resolve_priors, unmatched_study_priors,
+    ModelSpec, ParameterName, PriorSpec, Role, ShareRule, Study, resolve_priors,
+    unmatched_study_priors,
 };
 use crate::{Error, Level, Place, Result, Warning};
 use std::sync::Arc;
 
+/// A model whose priors are as they were written, and how that was.
+pub(super) type Written = (Arc<Model>, Vec<PriorSpec>);
+
 /// Agrees on the schema with all shards and gives every parameter its prior.
-pub(super) fn settle(study: &Study, terms: &[Terms], session: &Session) -> Result<Vec<Arc<Model>>> {
+pub(super) fn settle(study: &Study, terms: &[Terms], session: &Session) -> Result<Vec<Written>> {
     let weights = study.data.weights.clone();
     let mut ask = |requests: &[Request]| {
         let question = Question::Describe { requests: requests.to_vec(), weights: weights.clone() };
@@ -30,15 +35,17 @@ pub(super) fn settle(study: &Study, terms: &[Terms], session: &Session) -> Resul
     for ((spec, recipe), names) in study.models.iter().zip(recipes).zip(names) {
         fitting_outcome(study, spec, &recipe)?;
         let priors = resolve_priors(study, spec, &names)?;
-        let parameter = |(n, prior): (ParameterName, _)| Parameter { name: n.name, prior };
-        let parameters = names.into_iter().zip(priors).map(parameter).collect();
-        models.push(Arc::new(Model {
+        let parameter =
+            |(n, p): (ParameterName, &PriorSpec)| Parameter { name: n.name, prior: p.prior };
+        let parameters = names.into_iter().zip(&priors).map(parameter).collect();
+        let model = Model {
             name: spec.name.clone(),
             family: spec.family,
             recipe,
             parameters,
             kernel: study.evidence.kernel,
-        }));
+        };
+        models.push((Arc::new(model), priors));
     }
     Ok(models)
 }
@@ -96,17 +103,18 @@ fn fitting_outcome(study: &Study, spec: &ModelSpec, recipe: &Recipe) -> Result<(
     Ok(())
 }
 
-/// Has every shard build its designs, which finds outcomes that do not fit before anything runs.
+/// Has every shard build its designs, which finds outcomes that do not fit before anything runs, and says
+/// how columns vary, by which the priors per standard deviation are settled.
 pub(super) fn survey(
     study: &Study,
-    models: Vec<Arc<Model>>,
+    models: Vec<Written>,
     session: &Session,
 ) -> Result<Vec<Setting>> {
     let questions: Vec<Question> =
-        models.iter().map(|model| Question::Survey { model: model.clone() }).collect();
+        models.iter().map(|(model, _)| Question::Survey { model: model.clone() }).collect();
     let answers = session.ask(&questions)?;
     let mut settings = Vec::new();
-    for (model, answers) in models.into_iter().zip(answers) {
+    for ((model, priors), answers) in models.into_iter().zip(answers) {
         let surveys: Vec<Survey> = answers
             .into_iter()
             .map(|answer| match answer {
@@ -121,6 +129,8 @@ pub(super) fn survey(
             );
             return Err(Error::input_at(Place::file(&study.file), message));
         }
+        let model =
+            units::settled(model, &priors, &surveys).map_err(|error| in_study(error, study))?;
         let share = match study.split.share {
             ShareRule::Rows => Share::Rows { total },
             _ => Share::Equal { shards: surveys.len() },

@@ -1,7 +1,7 @@
 //! Question and answer files: what they look like, and what is refused.
 //!
 //! ```text
-//! consilience answer 1                        what this is, and the version of the format
+//! consilience answer 2                        what this is, and the version of the format
 //! {"study":"…","question":"…","shard":7,…}    whose it is, in one line of JSON
 //! sha256 9f86d0… bytes 80123                  of the two lines above and the body; the body's length
 //! signature KEY SIGNATURE                     of that sum (ed25519), if there is one
@@ -22,7 +22,7 @@ use std::io::Read;
 use std::path::Path;
 
 /// The version of the format of files, and of run directories.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// No question file is larger than this.
 pub const LARGEST_QUESTION: u64 = 256 << 20;

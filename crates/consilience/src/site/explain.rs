@@ -50,7 +50,7 @@ fn asked(question: &Question) -> String {
             out
         }
         Question::Survey { .. } => format!(
-            "survey{of}: the number of rows, per design column the rows in which it is not 0, and X'X"
+            "survey{of}: the number of rows, per design column the rows in which it is not 0, X'X, mean and squared deviations of every design column, and the mean of the offsets"
         ),
         Question::Fit { order, .. } => format!(
             "fit{of}: the site's own log evidence by {}, posterior mean, mode, covariance and precision, and diagnostics",
@@ -163,7 +163,11 @@ fn answered(answer: &Answer) -> String {
                 "  rows in which each of {p} design columns is not 0: {}",
                 numbers(&survey.nonzero)
             );
-            writeln!(out, "  X'X: {p} × {p} sums of products of design columns")
+            let _ = writeln!(out, "  X'X: {p} × {p} sums of products of design columns");
+            let _ = writeln!(out, "  means of the design columns: {}", numbers(&survey.means));
+            let _ =
+                writeln!(out, "  their squared deviations, summed: {}", numbers(&survey.squares));
+            writeln!(out, "  mean of the offsets: {}", survey.offset)
         }
         Answer::Summary(summary) => {
             out += &fitted(summary);

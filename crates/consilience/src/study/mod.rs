@@ -45,8 +45,7 @@ mod tests;
 pub use names::{Combine, Kernel, Local, Missing, Points, ShareRule, SplitBy};
 pub use overrides::Overrides;
 pub use prior::{
-    DEFAULT_PRIOR, NamedPrior, ParameterName, PriorTable, Role, resolve_priors,
-    unmatched_study_priors,
+    NamedPrior, ParameterName, PriorSpec, PriorTable, Role, resolve_priors, unmatched_study_priors,
 };
 pub use template::template;
 

@@ -6,10 +6,10 @@ use super::names::pick;
 use super::prior::misplaced;
 use super::{
     Combine, Data, EvidenceOptions, Kernel, Local, Missing, ModelSpec, NamedPrior, Points,
-    PriorTable, ShareRule, Split, SplitBy, Study,
+    PriorSpec, PriorTable, ShareRule, Split, SplitBy, Study,
 };
 use crate::error::clip;
-use crate::model::{Family, Prior};
+use crate::model::Family;
 use crate::{Error, Place, Result};
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
@@ -18,7 +18,8 @@ use std::path::Path;
 const TABLES: &[&str] = &["data", "split", "prior", "model", "evidence"];
 const DATA: &[&str] = &["path", "missing", "weights", "columns", "delimiter", "comment"];
 const SPLIT: &[&str] = &["shards", "by", "share", "seed", "clusters"];
-const PRIOR: &[&str] = &["coefficients", "intercept", "log_sd", "log_dispersion", "parameters"];
+const PRIOR: &[&str] =
+    &["default", "coefficients", "intercept", "log_sd", "log_dispersion", "parameters"];
 const MODEL: &[&str] = &["name", "formula", "family", "probability", "prior"];
 const EVIDENCE: &[&str] = &[
     "local",
@@ -286,7 +287,7 @@ fn count(item: &Item<'_>, limits: Limits) -> Result<u64> {
     Ok(value)
 }
 
-const PRIOR_TEXT: &str = "a text such as \"normal(0, 1)\"";
+const PRIOR_TEXT: &str = "a text such as \"normal(0, 1)\" or \"normal(0, 2.5) per sd\"";
 
 /// A table of priors; if it is a model's, its family decides what may be in it.
 fn prior_table(
@@ -294,7 +295,7 @@ fn prior_table(
     parameters_path: &'static str,
     family: Option<Family>,
 ) -> Result<PriorTable> {
-    let prior = |key: &str| -> Result<Option<Prior>> {
+    let prior = |key: &str| -> Result<Option<PriorSpec>> {
         let Some(item) = section.get(key) else { return Ok(None) };
         match family.and_then(|family| misplaced(family, key)) {
             Some(message) => Err(item.error(message)),
@@ -302,6 +303,7 @@ fn prior_table(
         }
     };
     let mut table = PriorTable {
+        default: prior("default")?,
         coefficients: prior("coefficients")?,
         intercept: prior("intercept")?,
         log_sd: prior("log_sd")?,

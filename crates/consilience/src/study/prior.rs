@@ -7,17 +7,67 @@ use crate::{Error, Place, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// A prior as a study writes it: in the parameter's own units, or per standard deviation of its
+/// column and of the outcome. The latter become the former once the data are known.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PriorSpec {
+    /// The prior.
+    pub prior: Prior,
+    /// Whether it is per standard deviation.
+    pub per_sd: bool,
+}
+
+impl From<Prior> for PriorSpec {
+    fn from(prior: Prior) -> PriorSpec {
+        PriorSpec { prior, per_sd: false }
+    }
+}
+
+/// Reads a prior such as `normal(0, 1)`, with or without `per sd` behind it.
+impl std::str::FromStr for PriorSpec {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<PriorSpec> {
+        let Some((head, tail)) = text.rsplit_once(')') else {
+            return text.parse().map(|prior: Prior| prior.into());
+        };
+        let prior: Prior = text[..=head.len()].parse()?;
+        let words: Vec<&str> = tail.split_whitespace().collect();
+        match (words.as_slice(), prior) {
+            ([], _) => Ok(prior.into()),
+            (["per", "sd"], Prior::Fixed { .. }) => Err(Error::input(format!(
+                "`{prior} per sd`: a value that is held fixed is in the parameter's own units; write {prior}"
+            ))),
+            (["per", "sd"], _) => Ok(PriorSpec { prior, per_sd: true }),
+            _ => Err(Error::input(format!(
+                "`{}` has `{}` behind the prior, where nothing but `per sd` can stand; write {prior}, or {prior} per sd",
+                clip(text),
+                clip(tail.trim())
+            ))),
+        }
+    }
+}
+
+/// As the study file writes it.
+impl std::fmt::Display for PriorSpec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}", self.prior, if self.per_sd { " per sd" } else { "" })
+    }
+}
+
 /// What is said about priors: by a study for all its models, or by a model for itself.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PriorTable {
+    /// For every parameter of which nothing else is said.
+    pub default: Option<PriorSpec>,
     /// For every coefficient.
-    pub coefficients: Option<Prior>,
+    pub coefficients: Option<PriorSpec>,
     /// For the intercept.
-    pub intercept: Option<Prior>,
+    pub intercept: Option<PriorSpec>,
     /// For `log_sd` (gaussian).
-    pub log_sd: Option<Prior>,
+    pub log_sd: Option<PriorSpec>,
     /// For `log_dispersion` (negative-binomial).
-    pub log_dispersion: Option<Prior>,
+    pub log_dispersion: Option<PriorSpec>,
     /// For the parameter of this name, or for all parameters of the term with this label.
     pub parameters: BTreeMap<String, NamedPrior>,
 }
@@ -26,7 +76,7 @@ pub struct PriorTable {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct NamedPrior {
     /// The prior.
-    pub prior: Prior,
+    pub prior: PriorSpec,
     /// Its line in the study file.
     pub line: u64,
 }
@@ -58,7 +108,7 @@ pub struct ParameterName {
 
 impl PriorTable {
     /// The prior for all parameters of this role, if the table gives one.
-    pub fn general(&self, role: Role) -> Option<Prior> {
+    pub fn general(&self, role: Role) -> Option<PriorSpec> {
         match role {
             Role::Intercept => self.intercept,
             Role::Coefficient => self.coefficients,
@@ -67,7 +117,7 @@ impl PriorTable {
         }
     }
 
-    fn named(&self, name: &str) -> Option<Prior> {
+    fn named(&self, name: &str) -> Option<PriorSpec> {
         self.parameters.get(name).map(|named| named.prior)
     }
 
@@ -84,13 +134,24 @@ impl PriorTable {
     }
 }
 
-/// The prior of a parameter about which nothing is said.
-pub const DEFAULT_PRIOR: Prior = Prior::Normal { mean: 0.0, sd: 1.0 };
+impl Role {
+    /// The prior of such a parameter about which nobody says anything. The units of columns and
+    /// outcome make no difference to it.
+    pub fn default_prior(self) -> PriorSpec {
+        let normal = |sd: f64| Prior::Normal { mean: 0.0, sd };
+        match self {
+            Role::Intercept | Role::Coefficient => PriorSpec { prior: normal(2.5), per_sd: true },
+            Role::LogSd => PriorSpec { prior: normal(1.0), per_sd: true },
+            Role::LogDispersion => normal(1.0).into(),
+        }
+    }
+}
 
 /// The priors of a model's parameters, in their order.
 ///
-/// The nearer word wins: the parameter's name before the term's label before the general prior,
-/// and in each case the model's before the study's. What nobody speaks of is `normal(0, 1)`.
+/// The nearer word wins: the parameter's name before the term's label before the general prior before
+/// the default one, and in each case the model's before the study's. What nobody speaks of has its
+/// [role's](Role::default_prior).
 ///
 /// It is an error if the model gives a prior for a name it does not have, or for an intercept when
 /// it has none.
@@ -98,7 +159,7 @@ pub fn resolve_priors(
     study: &Study,
     model: &ModelSpec,
     parameters: &[ParameterName],
-) -> Result<Vec<Prior>> {
+) -> Result<Vec<PriorSpec>> {
     if let Some((name, line, known)) = model.prior.unmatched(parameters) {
         return Err(Error::input_at(
             Place::file(&study.file).line(line),
@@ -124,7 +185,9 @@ pub fn resolve_priors(
         let by_name = tables.iter().filter_map(|table| table.named(&parameter.name));
         let by_term = tables.iter().filter_map(|table| table.named(&parameter.term));
         let general = tables.iter().filter_map(|table| table.general(parameter.role));
-        by_name.chain(by_term).chain(general).next().unwrap_or(DEFAULT_PRIOR)
+        let default = tables.iter().filter_map(|table| table.default);
+        let mut said = by_name.chain(by_term).chain(general).chain(default);
+        said.next().unwrap_or_else(|| parameter.role.default_prior())
     };
     Ok(parameters.iter().map(prior).collect())
 }

@@ -3,7 +3,7 @@
 mod columns;
 
 use super::EvidenceOptions;
-use super::prior::DEFAULT_PRIOR;
+use super::prior::Role;
 use crate::Result;
 use crate::data::Table;
 use crate::error::clip;
@@ -230,25 +230,31 @@ impl Text {
         self.line(
             "#   \"cauchy(mean, scale)\", or \"fixed(value)\", which holds a parameter at a value.",
         );
-        let prior = DEFAULT_PRIOR;
-        self.comment("For every coefficient. scale() gives predictors mean 0 and standard deviation 1, so that one prior can serve them all.");
-        self.line(&format!("coefficients = \"{prior}\""));
-        self.line(&format!("intercept = \"{prior}\""));
-        for (owner, key, what) in [
-            (Family::Gaussian, "log_sd", "log of the standard deviation in gaussian models"),
+        self.comment("Behind it, `per sd` makes the unit of a column its standard deviation, and that of a gaussian outcome likewise, so that it does not matter whether lengths are in metres or feet. These are the defaults; `consilience check` shows what they come to.");
+        let default = Role::default_prior;
+        self.line(&format!("coefficients = \"{}\"", default(Role::Coefficient)));
+        self.line(&format!("intercept = \"{}\"", default(Role::Intercept)));
+        for (owner, key, role, what) in [
+            (
+                Family::Gaussian,
+                "log_sd",
+                Role::LogSd,
+                "log of the standard deviation in gaussian models",
+            ),
             (
                 Family::NegativeBinomial,
                 "log_dispersion",
+                Role::LogDispersion,
                 "log of r in negative-binomial models (variance m + m^2/r)",
             ),
         ] {
             let mark = if owner == family { "" } else { "# " };
-            self.line(&format!("{mark}{key} = \"{prior}\"  # {what}"));
+            self.line(&format!("{mark}{key} = \"{}\"  # {what}", default(role)));
         }
         self.comment("For single parameters, or all those of a term; names as `consilience check` shows them:");
         self.line("# [prior.parameters]");
         let name = term.filter(|term| !term.contains(char::is_control)).unwrap_or("scale(x)");
-        self.line(&format!("# {} = \"normal(0, 0.5)\"", quoted(name)));
+        self.line(&format!("# {} = \"normal(0, 0.5) per sd\"", quoted(name)));
     }
 
     fn models(&mut self, name: &str, why: Option<&str>, left: &Outcome, right: &Right) {

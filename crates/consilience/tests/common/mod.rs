@@ -22,6 +22,8 @@ pub fn truth() -> serde_json::Value {
 pub struct Case {
     pub data: String,
     pub split: String,
+    /// The first line of `[prior]`: `normal(0, 1)` for all parameters, which the tests' references are for.
+    pub default: String,
     pub prior: String,
     pub evidence: String,
     pub models: String,
@@ -33,6 +35,7 @@ impl Case {
         Case {
             data: format!("path = {:?}", root().join("data").join(data)),
             split: format!("shards = {shards}"),
+            default: "default = \"normal(0, 1)\"".into(),
             prior: String::new(),
             evidence: String::new(),
             models: String::new(),
@@ -48,8 +51,8 @@ impl Case {
     /// The study file.
     pub fn text(&self) -> String {
         format!(
-            "[data]\n{}\n[split]\n{}\n[prior]\n{}\n[evidence]\n{}\n{}",
-            self.data, self.split, self.prior, self.evidence, self.models
+            "[data]\n{}\n[split]\n{}\n[prior]\n{}\n{}\n[evidence]\n{}\n{}",
+            self.data, self.split, self.default, self.prior, self.evidence, self.models
         )
     }
 }

@@ -36,6 +36,8 @@ fn bits(comparison: &Comparison) -> String {
 fn mixed(evidence: &str) -> String {
     let mut case = Case::new("pima_tr.csv", 5);
     case.evidence = evidence.into();
+    // Narrow: with any shard left out the posterior stays where the draws are.
+    case.prior = "[prior.parameters]\n\"poly(bmi, 2)\" = \"normal(0, 0.07)\"".into();
     case.model("type ~ scale(glu) + poly(bmi, 2)", "logistic");
     case.model("type ~ factor(npreg > 3) * age", "probit");
     case.text()
@@ -145,7 +147,7 @@ fn a_run_belongs_to_its_study_and_its_data() {
     let manifest = path.join("manifest.json");
     let text = std::fs::read_to_string(&manifest).unwrap();
     for (from, to, part) in [
-        ("\"format\": 1", "\"format\": 7", "the run is of format 7"),
+        ("\"format\": 2", "\"format\": 7", "the run is of format 7"),
         ("scale(glu)", "scale(ped)", "the study in it was changed"),
         ("\"name\": \"age\"", "\"name\": \"agee\"", "the schema in it was changed"),
         ("{", "", "no manifest of a run"),

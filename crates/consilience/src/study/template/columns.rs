@@ -196,11 +196,7 @@ impl Outcome {
             }
             Values::Numbers(values) => {
                 refuse_extreme(values).map_err(&wrong)?;
-                if is_near_one(column) {
-                    return outcome(&bare, Family::Gaussian, MEASURED.into());
-                }
-                let left = format!("scale({bare})");
-                outcome(&left, Family::Gaussian, format!("{MEASURED} {SCALED}"))
+                outcome(&bare, Family::Gaussian, MEASURED.into())
             }
         }
     }
@@ -208,7 +204,6 @@ impl Outcome {
 
 const COUNT: &str = "It counts something: the family is \"poisson\" (log link); \"negative-binomial\" allows for more spread than that, and \"gaussian\" takes the counts as measurements.";
 const MEASURED: &str = "It is measured: the family is \"gaussian\" (identity link). Others are \"logistic\" and \"probit\" for outcomes of two values, \"poisson\" and \"negative-binomial\" for counts.";
-const SCALED: &str = "scale() takes off its mean and divides by its standard deviation, so that the priors below are on its scale; with the column alone give priors in its own units.";
 
 fn binary(success: &str) -> String {
     format!(
@@ -218,17 +213,6 @@ fn binary(success: &str) -> String {
 
 fn is_count(values: &[f64]) -> bool {
     values[0] == 0.0 && values[values.len() - 1] <= 100.0 && values.iter().all(|v| v.fract() == 0.0)
-}
-
-/// Whether a measurement is on the scale that the default priors are made for.
-fn is_near_one(column: &Column) -> bool {
-    // Numbers that stand as text: not worth the trouble.
-    let Some(numbers) = column.numbers() else { return false };
-    let values: Vec<f64> = numbers.iter().copied().filter(|v| !v.is_nan()).collect();
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    let sd = (values.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / n).sqrt();
-    mean.abs() <= 2.0 && (0.5..=2.0).contains(&sd)
 }
 
 fn too_many_classes(bare: &str, levels: &[String]) -> String {

@@ -79,15 +79,18 @@ fn everything_that_can_be_said_is_read() {
             clusters: 16
         }
     );
-    assert_eq!(study.prior.intercept, Some(Prior::StudentT { df: 3.0, mean: 0.0, scale: 2.5 }));
+    assert_eq!(
+        study.prior.intercept,
+        Some(Prior::StudentT { df: 3.0, mean: 0.0, scale: 2.5 }.into())
+    );
     assert_eq!(study.prior.log_dispersion.unwrap().to_string(), "cauchy(0, 1)");
     assert_eq!(study.prior.parameters["age"].line, 21);
     let [first, second] = &study.models[..] else { panic!("two models") };
     assert_eq!(first.name, "carrier and delay");
     assert_eq!((first.line, first.formula_line, first.probability), (22, 24, 0.75));
-    assert_eq!(first.prior.coefficients, Some(Prior::Laplace { mean: 1.0, scale: 2.0 }));
+    assert_eq!(first.prior.coefficients, Some(Prior::Laplace { mean: 1.0, scale: 2.0 }.into()));
     let named = first.prior.parameters["carrier UA"];
-    assert_eq!(named, NamedPrior { prior: Prior::Normal { mean: 0.0, sd: 2.0 }, line: 32 });
+    assert_eq!(named, NamedPrior { prior: Prior::Normal { mean: 0.0, sd: 2.0 }.into(), line: 32 });
     // The name is the formula on one line; the formula stays as it is.
     assert_eq!((second.name.as_str(), second.formula.as_str()), ("late ~ age", "late ~\n  age"));
     assert_eq!((second.line, second.formula_line, second.probability), (33, 34, 0.25));

@@ -20,6 +20,46 @@ fn prior_texts_are_read_and_written() {
         let prior: Prior = text.parse().unwrap();
         assert_eq!((prior, prior.to_string().as_str()), (expected, shown));
         assert_eq!(shown.parse::<Prior>().unwrap(), expected);
+        // The same with and without the data's units.
+        let spec: PriorSpec = text.parse().unwrap();
+        assert_eq!((spec, spec.to_string().as_str()), (expected.into(), shown));
+        if expected.fixed().is_none() {
+            let spec: PriorSpec = format!("{text} per  sd ").parse().unwrap();
+            assert_eq!(spec, PriorSpec { prior: expected, per_sd: true });
+            assert_eq!(spec.to_string(), format!("{shown} per sd"));
+        }
+    }
+}
+
+#[test]
+fn priors_are_rounded_for_people() {
+    for (text, shown) in [
+        ("normal(4201.754385964912, 2004.8848)", "normal(4201.75, 2004.88)"),
+        ("student_t(3.1234567, -0.1, 1e-7)", "student_t(3.1234567, -0.1, 1e-7)"),
+        ("laplace(0, 1234567.8)", "laplace(0, 1234570)"),
+        ("fixed(0.123456789)", "fixed(0.123456789)"),
+    ] {
+        assert_eq!(text.parse::<Prior>().unwrap().rounded().to_string(), shown);
+    }
+}
+
+#[test]
+fn what_stands_behind_a_prior_is_per_sd_or_wrong() {
+    for (text, needles) in [
+        ("normal(0, 1) per", &["`per` behind the prior", "or normal(0, 1) per sd"][..]),
+        ("normal(0, 1) x", &["`x` behind the prior", "write normal(0, 1)"]),
+        ("laplace(0, 1)per sd!", &["`per sd!` behind"]),
+        ("fixed(2) per sd", &["held fixed", "write fixed(2)"]),
+        ("norml(0, 1) per sd", &["did you mean `normal`?"]),
+        ("normal(0, -1) per sd", &["must be positive"]),
+        ("normal per sd", &["there is no prior `normal per sd`", "`normal`"]),
+        ("per sd", &["there is no prior"]),
+    ] {
+        let error = text.parse::<PriorSpec>().unwrap_err();
+        assert!(error.is_input());
+        for needle in needles {
+            assert!(error.to_string().contains(needle), "{text}: {error} lacks {needle}");
+        }
     }
 }
 
@@ -77,16 +117,18 @@ fn carriers() -> Vec<ParameterName> {
 fn resolved(study: &str, model: &str) -> Vec<f64> {
     let study = parse(&format!("{DATA}{study}\n{MODEL}{model}\n")).unwrap();
     let priors = resolve_priors(&study, &study.models[0], &carriers()).unwrap();
-    let sd = |prior: &Prior| match prior {
-        Prior::Normal { sd, .. } => *sd,
-        other => panic!("not normal: {other}"),
-    };
+    let sd = |spec: &PriorSpec| spec.prior.scale().unwrap();
     priors.iter().map(sd).collect()
 }
 
 #[test]
 fn the_nearer_prior_wins() {
-    assert_eq!(resolved("", ""), [1.0; 5]);
+    assert_eq!(resolved("", ""), [2.5, 2.5, 2.5, 2.5, 1.0]);
+    // One line for every parameter of which nothing is said.
+    let default = "[prior]\ndefault = 'normal(0, 13)'\nintercept = 'normal(0, 3)'\n";
+    assert_eq!(resolved(default, ""), [3.0, 13.0, 13.0, 13.0, 13.0]);
+    let own = "[model.prior]\ndefault = 'normal(0, 14)'\nlog_sd = 'normal(0, 6)'\n";
+    assert_eq!(resolved(default, own), [3.0, 14.0, 14.0, 14.0, 6.0]);
     let study_general = "[prior]\ncoefficients = 'normal(0, 2)'\nintercept = 'normal(0, 3)'\nlog_sd = 'normal(0, 4)'\nlog_dispersion = 'normal(0, 99)'\n";
     assert_eq!(resolved(study_general, ""), [3.0, 2.0, 2.0, 2.0, 4.0]);
     let model_general = "[model.prior]\ncoefficients = 'normal(0, 5)'\nlog_sd = 'normal(0, 6)'\n";
@@ -109,7 +151,7 @@ fn the_nearer_prior_wins() {
 fn roles_have_their_own_general_priors() {
     let table =
         parse(&format!("{DATA}[prior]\nlog_dispersion = 'fixed(4)'\n{MODEL}")).unwrap().prior;
-    assert_eq!(table.general(Role::LogDispersion), Some(Prior::Fixed { value: 4.0 }));
+    assert_eq!(table.general(Role::LogDispersion), Some(Prior::Fixed { value: 4.0 }.into()));
     assert_eq!(table.general(Role::LogSd), None);
 }
 

@@ -1,0 +1,35 @@
+//! Where the data and a prior contradict each other.
+
+use crate::combine::Evidence;
+use crate::model::{Model, Parameter};
+use crate::{Level, Warning};
+
+/// Further than this from the centre of its prior, in the prior's standard deviations, no parameter was
+/// expected: of a thousand draws of a normal prior three are.
+const FAR: f64 = 3.0;
+
+/// Cautions where the posterior mean of a parameter is far out in its prior: then the evidence says more
+/// about the prior than about the model.
+pub(super) fn prior_conflict(model: &Model, evidence: &Evidence) -> Option<Warning> {
+    let distance =
+        |(p, mean): (&Parameter, &f64)| (mean - p.prior.centre()).abs() / p.prior.spread();
+    let distances: Vec<f64> = model.free().zip(&evidence.mean).map(distance).collect();
+    let far = distances.iter().filter(|d| **d > FAR).count();
+    let (worst, parameter) =
+        distances.iter().zip(model.free()).max_by(|a, b| a.0.total_cmp(b.0))?;
+    if far == 0 {
+        return None;
+    }
+    let others = match far - 1 {
+        0 => String::new(),
+        1 => "; one other parameter is far out too".to_string(),
+        n => format!("; {n} other parameters are far out too"),
+    };
+    let message = format!(
+        "the posterior mean of `{}` is {worst:.1} prior standard deviations from the centre of its prior {}{others}",
+        parameter.name,
+        parameter.prior.rounded()
+    );
+    let advice = "if it is a matter of units, write the prior per sd, as in \"normal(0, 2.5) per sd\", or the column as scale(x); if not, give a wider prior, or one with heavy tails";
+    Some(Warning::new(Level::Caution, "prior-conflict", message, advice).value(*worst))
+}

@@ -1,0 +1,127 @@
+//! What one standard deviation is: how priors `per sd` become priors in the parameters' own units.
+
+use crate::data::{Moments, Recipe};
+use crate::model::likelihood::link_of_mean;
+use crate::model::{Family, Model, Prior};
+use crate::question::Survey;
+use crate::study::PriorSpec;
+use crate::{Error, Result};
+use std::sync::Arc;
+
+/// The scales whose squares and reciprocals are still numbers.
+const SCALES: std::ops::RangeInclusive<f64> = 1e-150..=1e150;
+
+/// The model with its priors settled, given what all shards say about its design.
+pub(super) fn settled(
+    model: Arc<Model>,
+    written: &[PriorSpec],
+    surveys: &[Survey],
+) -> Result<Arc<Model>> {
+    if !written.iter().any(|spec| spec.per_sd) {
+        return Ok(model);
+    }
+    let mut settled = Model::clone(&model);
+    let units = Units::new(&model, surveys);
+    let levels = model.intercept_columns();
+    // The columns that the outcome's level stands in lean on the priors of the others.
+    let columns = model.recipe.columns.len();
+    let others = (0..columns).filter(|j| !levels.contains(j));
+    for j in others.chain(columns..written.len()).filter(|&j| written[j].per_sd) {
+        settled.parameters[j].prior = match j < columns {
+            true => written[j].prior.in_units(0.0, units.of_column(j)),
+            false => units.of_own_parameter(model.family, written[j].prior),
+        };
+    }
+    for &j in levels.iter().filter(|&&j| written[j].per_sd) {
+        settled.parameters[j].prior = units.of_level(&settled, &levels, written[j].prior);
+    }
+    for (parameter, spec) in settled.parameters.iter().zip(written).filter(|(_, s)| s.per_sd) {
+        let prior = parameter.prior;
+        let scale = prior.scale().unwrap_or(1.0);
+        if !(prior.centre().is_finite() && SCALES.contains(&scale)) {
+            return Err(Error::input(format!(
+                "model `{}`: in the units of the data the prior {spec} of `{}` has the scale {scale:e}, which cannot be computed with; write the column in other units, or as scale(x), or give another prior",
+                model.name, parameter.name
+            )));
+        }
+    }
+    Ok(Arc::new(settled))
+}
+
+/// What a standard deviation is in the data of all shards.
+struct Units<'a> {
+    recipe: &'a Recipe,
+    /// The moments of each design column.
+    columns: Vec<Moments>,
+    /// What one unit of the linear predictor is: the outcome's standard deviation in gaussian models.
+    outcome: f64,
+    /// The outcome's mean on the scale of the linear predictor, less the offsets'; 0 for binary outcomes.
+    level: f64,
+}
+
+impl<'a> Units<'a> {
+    fn new(model: &'a Model, surveys: &[Survey]) -> Units<'a> {
+        // In the shards' order, which every run has.
+        let merged = |of: &dyn Fn(&Survey) -> (f64, f64)| {
+            let moments = |survey: &Survey| {
+                let (mean, m2) = of(survey);
+                let weight = survey.observations;
+                Moments { rows: 1, weight, mean, m2, min: mean, max: mean }
+            };
+            surveys.iter().map(moments).fold(Moments::default(), Moments::merge)
+        };
+        let response = &model.recipe.response;
+        let mean = match model.family {
+            Family::Logistic | Family::Probit => 0.0,
+            family => link_of_mean(family, response.mean, response.weight),
+        };
+        let outcome = match model.family {
+            Family::Gaussian if response.sd > 0.0 => response.sd,
+            _ => 1.0,
+        };
+        let columns = 0..model.recipe.columns.len();
+        Units {
+            recipe: &model.recipe,
+            columns: columns.map(|j| merged(&|s| (s.means[j], s.squares[j]))).collect(),
+            outcome,
+            level: mean - merged(&|s| (s.offset, 0.0)).mean,
+        }
+    }
+
+    /// The unit of a column's coefficient. Indicators of levels are as they are: a level that few rows
+    /// have is no reason to expect a large effect.
+    fn of_column(&self, j: usize) -> f64 {
+        let sd = self.columns[j].sd();
+        let own = self.recipe.is_indicator(&self.recipe.columns[j]) || sd == 0.0;
+        self.outcome / if own { 1.0 } else { sd }
+    }
+
+    /// The prior of the family's own parameter.
+    fn of_own_parameter(&self, family: Family, prior: Prior) -> Prior {
+        match family {
+            Family::Gaussian => prior.in_units(libm::log(self.outcome), 1.0),
+            _ => prior,
+        }
+    }
+
+    /// The prior of the outcome's level where all columns are 0: of the intercept, or of a dummy that
+    /// stands in for it. What is known about is the level at the columns' means; from there to 0 it is
+    /// Σ mean·β further, of which the priors of the βs say how much that may be.
+    fn of_level(&self, model: &Model, levels: &[usize], prior: Prior) -> Prior {
+        let (mut origin, mut square) = (self.level, 0.0);
+        for (j, column) in self.recipe.columns.iter().enumerate() {
+            if !levels.contains(&j) && !self.recipe.is_indicator(column) {
+                let (mean, slope) = (self.columns[j].mean, model.parameters[j].prior);
+                origin -= mean * slope.centre();
+                square += (mean * slope.spread()) * (mean * slope.spread());
+            }
+        }
+        let there = prior.in_units(origin, self.outcome);
+        let spread = there.spread();
+        if square == 0.0 {
+            there
+        } else {
+            there.scaled(libm::hypot(spread, square.sqrt()) / spread)
+        }
+    }
+}
