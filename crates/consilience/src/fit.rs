@@ -258,6 +258,9 @@ impl<'a> Task<'a> {
 
     fn importance(&mut self) -> Result<Fitted> {
         search::weigh(&mut self.search, self.target, self.wanted.clone())?;
+        if let Some(parameter) = self.search.runaway().and_then(|j| self.model.free().nth(j)) {
+            return Err(unbounded::infinite(&parameter.name));
+        }
         let weighted = self.search.weighted().expect("a search ends with draws");
         Ok(Fitted { summary: self.weighted(Local::Importance, weighted), sample: None })
     }

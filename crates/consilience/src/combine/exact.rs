@@ -20,7 +20,7 @@ use super::{
 use crate::estimate::search::{Heard, Settings, Wish};
 use crate::estimate::{Search, Weighted};
 use crate::math::{Matrix, stream};
-use crate::model::Coordinates;
+use crate::model::{Coordinates, unbounded};
 use crate::question::{Answer, Question, Summary};
 use crate::study::{Local, Points};
 use crate::target::Expansion;
@@ -157,6 +157,9 @@ impl Exact {
 
     fn finish(&mut self, talk: Talk) -> Result<Next> {
         let Talk { search, by_shard, .. } = talk;
+        if let Some(j) = search.runaway() {
+            return Err(unbounded::infinite(self.setting.names()[j]));
+        }
         let mut warnings = homogeneity::warnings(&self.agreement, &self.setting.names());
         let ((newton, weigh), peaks) = (search.rounds(), search.masses());
         warnings.extend(search.best().and_then(|best| not_reached(best.decrement, newton)));
@@ -176,7 +179,8 @@ impl Exact {
             warnings.push(Warning::new(Level::Caution, "se-target", message, advice).value(se));
         }
         let mut diagnostics = CombineDiagnostics::importance(newton, weigh, &seen, count);
-        diagnostics.peaks = peaks;
+        // One peak goes without saying.
+        diagnostics.peaks = if peaks.len() > 1 { peaks } else { Vec::new() };
         let mut evidence = self.setting.by_importance(seen, diagnostics, warnings);
         evidence.agreement = std::mem::take(&mut self.agreement);
         if let Some(by_shard) = &by_shard {

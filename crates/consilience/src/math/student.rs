@@ -122,7 +122,7 @@ mod tests {
     // ν = 2 has P(T > t) = ½(1 − t/√(2 + t²)); ν = 1 has atan(1/t)/π; ν = 4 a cubic.
     #[test]
     fn tails_have_their_closed_forms() {
-        for t in [1e-3, 0.1, 0.7, 2.0, 11.0, 300.0] {
+        for t in [1e-3_f64, 0.1, 0.7, 2.0, 11.0, 300.0] {
             let root = (2.0 + t * t).sqrt();
             // ½(1 − t/r) = 1/(r(r + t)), which loses nothing.
             near(log_upper_tail(2.0, t), (1.0 / (root * (root + t))).ln(), 2e-14);

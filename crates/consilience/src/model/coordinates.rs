@@ -144,6 +144,11 @@ impl Coordinates {
     }
 }
 
+/// Whether a parameter has gone as far as it may.
+pub fn at_the_end(theta: f64) -> bool {
+    theta.abs() >= 0.5 * FURTHEST
+}
+
 /// log N(z; 0, I).
 pub fn log_standard_normal(z: &[f64]) -> f64 {
     -0.5 * z.iter().map(|z| LOG_2PI + z * z).sum::<f64>()

@@ -44,6 +44,12 @@ pub fn refuse(model: &Model, target: &Subposterior, mode: &[f64]) -> Result<()> 
     Ok(())
 }
 
+/// The error of a posterior that no prior bounds.
+pub fn infinite(parameter: &str) -> Error {
+    let message = "the evidence is infinite: the data leave the parameter unbounded (a perfect fit?), and its prior is too heavy-tailed to bound it; use a prior with lighter tails, such as normal";
+    Error::numeric(message).for_parameter(parameter)
+}
+
 /// Directions within the improper coordinates along which the likelihood has no curvature.
 fn null_directions(target: &Subposterior, mode: &[f64], improper: &[usize]) -> Vec<Vec<f64>> {
     let hessian = target.likelihood().expand(mode).hessian;
