@@ -3,7 +3,7 @@
 use crate::estimate::bridge::{Bridge, Warp, bridge, moments};
 use crate::estimate::chains::SampleDiagnostics;
 use crate::estimate::importance::{self, LEAST_ESS, T_DF, T_SHARE, Weighted};
-use crate::estimate::{Batch, Chib, Estimate, Laplace, Linear, Mode, newton};
+use crate::estimate::{Batch, Chib, Estimate, Laplace, Linear, Mode, Shape, newton};
 use crate::math::{Cholesky, LOG_2PI, Matrix, Proposal, Stream, log_mean_exp, stream};
 use crate::model::{Model, Parameter, Prior, Subposterior, unbounded};
 use crate::question::{Augmentation, Diagnostics, FitOrder, Summary};
@@ -38,6 +38,19 @@ struct Task<'a> {
 
 /// Fits a model to one shard.
 pub fn fit(model: &Model, target: &Subposterior, order: &FitOrder, shard: usize) -> Result<Fitted> {
+    let mut fitted = fit_by_method(model, target, order, shard)?;
+    let Summary { log_z, mean, covariance, .. } = &fitted.summary;
+    let mut rng = stream(order.seed, model.stream(), shard as u64, "shape");
+    fitted.summary.shape = Shape::of(target, log_z.value, mean, covariance, &mut rng);
+    Ok(fitted)
+}
+
+fn fit_by_method(
+    model: &Model,
+    target: &Subposterior,
+    order: &FitOrder,
+    shard: usize,
+) -> Result<Fitted> {
     if matches!(order.method, Local::Auto | Local::Quadrature) {
         match quadrature(target) {
             Some(summary) => return Ok(Fitted { summary, sample: None }),
@@ -124,6 +137,7 @@ fn quadrature(target: &Subposterior) -> Option<Summary> {
         precision,
         effective: None,
         batches: Vec::new(),
+        shape: None,
         diagnostics: Diagnostics { newton_steps: mode.map(|m| m.steps), ..Diagnostics::default() },
         warnings: Vec::new(),
     })
@@ -176,6 +190,7 @@ impl Task<'_> {
             precision: self.mode.precision.clone(),
             effective: None,
             batches: Vec::new(),
+            shape: None,
             diagnostics: Diagnostics::default(),
             warnings: Vec::new(),
         }

@@ -8,6 +8,7 @@ pub mod laplace;
 pub mod linear;
 pub mod newton;
 pub mod pareto;
+pub mod shape;
 
 pub use chains::{ParameterDiagnostics, SampleDiagnostics};
 pub use chib::Chib;
@@ -15,6 +16,7 @@ pub use importance::{Batch, Importance, Weighted};
 pub use laplace::Laplace;
 pub use linear::Linear;
 pub use newton::{Mode, Newton, Step};
+pub use shape::Shape;
 
 use serde::{Deserialize, Serialize};
 
