@@ -5,7 +5,7 @@ use crate::estimate::chains::SampleDiagnostics;
 use crate::estimate::importance::{self, LEAST_ESS, T_DF, T_SHARE, Weighted};
 use crate::estimate::newton::{self, Found};
 use crate::estimate::search::{self, Search, Settings};
-use crate::estimate::{Batch, Chib, Estimate, Laplace, Linear, Mode};
+use crate::estimate::{Batch, Chib, Estimate, Laplace, Linear, Mode, Shape};
 use crate::math::{Cholesky, LOG_2PI, Matrix, Proposal, Stream, log_mean_exp, log_sum_exp, stream};
 use crate::model::{Coordinates, Model, Parameter, Prior, Subposterior, Warped, unbounded};
 use crate::question::{Augmentation, Diagnostics, FitOrder, Summary};
@@ -55,6 +55,19 @@ const SECOND_PEAK: f64 = 1e-3;
 
 /// Fits a model to one shard.
 pub fn fit(model: &Model, target: &Subposterior, order: &FitOrder, shard: usize) -> Result<Fitted> {
+    let mut fitted = fit_by_method(model, target, order, shard)?;
+    let Summary { log_z, mean, covariance, .. } = &fitted.summary;
+    let mut rng = stream(order.seed, model.stream(), shard as u64, "shape");
+    fitted.summary.shape = Shape::of(target, log_z.value, mean, covariance, &mut rng);
+    Ok(fitted)
+}
+
+fn fit_by_method(
+    model: &Model,
+    target: &Subposterior,
+    order: &FitOrder,
+    shard: usize,
+) -> Result<Fitted> {
     if matches!(order.method, Local::Auto | Local::Quadrature) {
         match quadrature(target) {
             Some(summary) => return Ok(Fitted { summary, sample: None }),
@@ -142,6 +155,7 @@ fn quadrature(target: &Subposterior) -> Option<Summary> {
         precision,
         effective: None,
         batches: Vec::new(),
+        shape: None,
         diagnostics: Diagnostics { newton_steps: mode.map(|m| m.steps), ..Diagnostics::default() },
         warnings: Vec::new(),
     })
@@ -239,6 +253,7 @@ impl<'a> Task<'a> {
             precision,
             effective: None,
             batches: Vec::new(),
+            shape: None,
             diagnostics: Diagnostics::default(),
             warnings: Vec::new(),
         }

@@ -2,7 +2,7 @@
 
 use crate::data::{Fact, Recipe, Request};
 use crate::estimate::chains::SampleDiagnostics;
-use crate::estimate::{Batch, Estimate};
+use crate::estimate::{Batch, Estimate, Shape};
 use crate::math::Matrix;
 use crate::model::Model;
 use crate::study::Local;
@@ -177,6 +177,8 @@ pub struct Summary {
     /// log Z_s and moments of consecutive runs of draws: from them the combination learns the
     /// Monte Carlo error of whatever it computes. Empty for analytic moments.
     pub batches: Vec<Batch>,
+    /// How far the normal with these moments is off; `None` where that was not looked at.
+    pub shape: Option<Shape>,
     /// Diagnostics.
     pub diagnostics: Diagnostics,
     /// What the shard wants to say about them.

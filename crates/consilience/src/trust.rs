@@ -282,7 +282,11 @@ fn summary(found: &Summary, d: usize) -> Fault {
     let fine = |b: &crate::estimate::Batch| {
         b.mean.len() == d && finite(&b.mean) && b.covariance.is_sound(d, d)
     };
-    ensure(found.batches.iter().all(fine), "a batch of its draws is not sound")
+    ensure(found.batches.iter().all(fine), "a batch of its draws is not sound")?;
+    let fine = |s: &crate::estimate::Shape| {
+        s.mean.is_finite() && s.variance.is_finite() && s.variance >= 0.0
+    };
+    ensure(found.shape.as_ref().is_none_or(fine), "what it says of its normal shape is not sound")
 }
 
 /// Whether a symmetric matrix has an eigenvalue that is negative beyond rounding. One that is singular

@@ -2,6 +2,7 @@
 
 use consilience::data::{Fact, Moments};
 use consilience::engine::Silent;
+use consilience::estimate::Shape;
 use consilience::math::Matrix;
 use consilience::question::Answer;
 use consilience::run::{AnswerFile, Received, Run, SiteEntry, Stop};
@@ -362,6 +363,11 @@ fn every_kind_of_bad_file_is_refused_with_its_own_message() {
         "no effective draws",
         &fit(|s| s.effective = Some(0.0)),
         "effective draws is not positive",
+    );
+    refused(
+        "no shape",
+        &fit(|s| s.shape = s.shape.map(|shape| Shape { variance: -1.0, ..shape })),
+        "normal shape is not sound",
     );
     refused("a NaN batch", &fit(|s| s.batches[0].mean[0] = f64::NAN), "a batch of its draws");
 

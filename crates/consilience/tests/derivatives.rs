@@ -223,3 +223,80 @@ fn extreme_predictors_stay_finite() {
         }
     }
 }
+
+/// A likelihood's rows and points with what mpmath finds there (`scripts/count_reference.py`).
+#[derive(serde::Deserialize)]
+struct Reference {
+    family: Family,
+    columns: Vec<Vec<f64>>,
+    y: Vec<f64>,
+    offset: Vec<f64>,
+    weights: Vec<f64>,
+    points: Vec<Point>,
+}
+
+#[derive(serde::Deserialize)]
+struct Point {
+    theta: Vec<f64>,
+    value: f64,
+    gradient: Vec<f64>,
+    hessian: Vec<Vec<f64>>,
+}
+
+/// Counts up to 2⁵³ − 1, alone and mixed with small ones, merged rows, offsets, weights, dispersions from e^−700
+/// to e^600: what counts is the error beside 1 for values, and in units of the likelihood's own width for slopes.
+#[test]
+fn counts_of_any_size_are_right() {
+    let text = std::fs::read_to_string("tests/data/large_counts.json").unwrap();
+    let cases: Vec<Reference> = serde_json::from_str(&text).unwrap();
+    for case in cases {
+        let design = Design {
+            columns: case.columns.clone(),
+            response: case.y.clone(),
+            offset: Some(case.offset.clone()),
+            weights: Some(case.weights.clone()),
+        };
+        for kernel in [Kernel::Auto, Kernel::Portable] {
+            let fixed = vec![None; case.columns.len()];
+            let likelihood = Likelihood::new(case.family, design.clone(), &fixed, None, kernel);
+            for point in &case.points {
+                let theta = &point.theta;
+                let d = theta.len();
+                let what = format!("{} of {:?} at {theta:?}", case.family, &case.y[..2]);
+                let (mut out, mut gradient) = ([0.0], vec![0.0; d]);
+                likelihood.values(&[theta], &mut out);
+                let at = likelihood.expand(theta);
+                let value = likelihood.gradient(theta, &mut gradient);
+                for value in [out[0], value, at.value] {
+                    let off = (value - point.value).abs();
+                    // A predictor of 36 is rounded to 7·10⁻¹⁵.
+                    let rounded: f64 = point.gradient.iter().map(|g| 1e-14 * g.abs()).sum();
+                    let allowed = 1e-6 + 1e-12 * point.value.abs() + rounded;
+                    assert!(off <= allowed, "{what}: {value} is not {}", point.value);
+                }
+                // Terms of δ·y, which is about √y, cancel in the derivatives in a.
+                let size = |(w, y): (&f64, &f64)| w * (10.0 + y.sqrt());
+                let sizes = case.weights.iter().zip(&case.y).map(size).sum::<f64>();
+                let rounding = 1e-11 + 1e-15 * sizes;
+                let width = |j: usize| 1.0 / point.hessian[j][j].abs().sqrt().max(rounding);
+                for j in 0..d {
+                    for slope in [gradient[j], at.gradient[j]] {
+                        let off = (slope - point.gradient[j]).abs();
+                        let allowed = 1e-6 / width(j) + 1e-12 * point.gradient[j].abs() + rounding;
+                        assert!(
+                            off <= allowed,
+                            "{what}, slope {j}: {slope}, {}",
+                            point.gradient[j]
+                        );
+                    }
+                    for k in 0..d {
+                        let (found, exact) = (at.hessian[(j, k)], point.hessian[j][k]);
+                        let off = (found - exact).abs();
+                        let allowed = 1e-6 / (width(j) * width(k)) + 1e-12 * exact.abs() + rounding;
+                        assert!(off <= allowed, "{what}, bend {j}, {k}: {found}, {exact}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -126,7 +126,9 @@ fn moments_agree_with_importance_sampling() {
     for family in ["logistic", "probit"] {
         let target = whole("pima_tr.csv", PIMA, family);
         let mut rng = stream(7, 0, 0, "importance");
-        let other = importance::two_stage(&target, &mode(&target), 100_000, &mut rng).unwrap();
+        let mode = mode(&target);
+        let around = Proposal::from_precision(mode.theta, &mode.factor, 0.1, 5.0);
+        let other = importance::weigh(&target, &around, 100_000, &mut rng).unwrap();
         let other = other.summarise();
         let (found, _) = sample(&target, 30_000, 500, 2);
         let thetas = &found.chain.thetas;

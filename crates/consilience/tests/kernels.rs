@@ -350,3 +350,44 @@ fn what_is_no_number_stays_so_and_infinite_misfit_is_no_fit() {
         }
     }
 }
+
+/// Ordinary counts by the laws of large ones: the same up to terms without β.
+#[test]
+fn the_laws_of_large_counts_are_those_of_small_ones() {
+    for family in [Family::Poisson, Family::NegativeBinomial] {
+        for kind in kinds().into_iter().filter(|k| k.scale < 100.0) {
+            let case = Case::new(family, kind);
+            let Case { columns, offset, count, total, thetas, a, .. } = &case;
+            let points: Vec<(&[f64], f64)> = thetas.iter().map(|t| (t.as_slice(), *a)).collect();
+            for path in Path::all() {
+                let rows = case.rows(path);
+                let large =
+                    Rows::of_large_counts(family, columns, offset, count, total, Kernel::Auto);
+                let large = large.with_path(path);
+                let mut out = [vec![0.0; points.len()], vec![0.0; points.len()]];
+                rows.values(&points, &mut out[0]);
+                large.values(&points, &mut out[1]);
+                let apart = |k: usize| out[0][k] - out[1][k];
+                for k in 0..points.len() {
+                    let size = out[0][0].abs() + out[0][k].abs();
+                    assert!((apart(k) - apart(0)).abs() <= 1e-12 * size, "{family}, {kind:?}");
+                    let at = [&rows, &large].map(|rows| rows.expand(points[k].0, *a));
+                    let near = |x: f64, y: f64| {
+                        let size =
+                            at[0].0.hessian.data().iter().fold(1.0, |m: f64, v| m.max(v.abs()));
+                        assert!((x - y).abs() <= 1e-11 * size, "{family}, {kind:?}: {x}, {y}");
+                    };
+                    for i in 0..columns.len() {
+                        near(at[0].0.gradient[i], at[1].0.gradient[i]);
+                        for j in 0..columns.len() {
+                            near(at[0].0.hessian[(i, j)], at[1].0.hessian[(i, j)]);
+                        }
+                        if family == Family::NegativeBinomial {
+                            near(at[0].1.cross[i], at[1].1.cross[i]);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

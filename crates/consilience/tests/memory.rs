@@ -74,6 +74,7 @@ fn body(what: &str, room: usize) -> Vec<u8> {
         precision: Matrix::zeros(0, 0),
         effective: None,
         batches: vec![],
+        shape: None,
         diagnostics: Default::default(),
         warnings: vec![],
     };

@@ -19,13 +19,15 @@ fn model_6() -> (String, f64) {
     toy_models().into_iter().find(|(formula, _)| formula.contains("x15")).unwrap()
 }
 
+/// The log evidence and its Monte Carlo error.
 fn evidence(formula: &str, shards: usize, partition: u64, evidence: &str) -> (f64, f64) {
     let mut study = Case::new("gauss.parquet", shards);
     study.split = format!("shards = {shards}\nseed = {partition}");
     study.evidence = evidence.into();
     study.model(formula, "gaussian");
-    let found = run(&study.text()).models[0].log_evidence;
-    (found.value, found.se.unwrap())
+    let model = &run(&study.text()).models[0];
+    let (se, shape) = (model.log_evidence.se.unwrap(), model.parts.shape_error.unwrap_or(0.0));
+    (model.log_evidence.value, (se * se - shape * shape).max(0.0).sqrt())
 }
 
 /// The mean and its standard error.
@@ -59,6 +61,89 @@ fn normal_from_nuts_draws_is_normal_from_exact_moments() {
     assert!(mean.abs() < 4.0 * reported, "{mean} ± {reported}");
     if partitions >= 20 {
         assert!(mean.abs() < 4.0 * error && error <= 0.15, "{mean} ± {error}");
+    }
+}
+
+/// What the normal shape does is within the error bar, or the result is not to be trusted. Over partitions 1..K;
+/// `PARTITIONS=20` for the table in docs/accuracy.md.
+#[test]
+fn normal_knows_the_error_of_its_shape() {
+    let partitions = std::env::var("PARTITIONS").map_or(4, |n| n.parse().unwrap());
+    let (toy, toy_value) = model_6();
+    let sim2 = truth()["sim2"]["models"]["11111"]["value"].as_f64().unwrap();
+    let pima = truth()["pima_tr"]["models"]["logistic, normal(0,1)"]["value"].as_f64().unwrap();
+    let flights = "late ~ 0 + dep_delay + carrier";
+    let known = truth()["flights"]["models"][flights]["value"].as_f64().unwrap();
+    let scaled = ["npreg", "glu", "bp", "skin", "bmi", "ped", "age"].map(|x| format!("scale({x})"));
+    let pima_formula = format!("I(type == \"Yes\") ~ {}", scaled.join(" + "));
+    let (mut trusted, mut wrong) = (0, Vec::new());
+    for (file, formula, family, value, local, counts) in [
+        (
+            "gauss.parquet",
+            toy.as_str(),
+            "gaussian",
+            toy_value,
+            "quadrature",
+            &[2, 5, 10, 20, 50][..],
+        ),
+        (
+            "sim2.parquet",
+            "y ~ x1 + x2 + x3 + x4 + x5",
+            "logistic",
+            sim2,
+            "importance",
+            &[2, 5, 10, 20],
+        ),
+        ("pima_tr.csv", pima_formula.as_str(), "logistic", pima, "importance", &[2, 4, 8]),
+        ("flights.parquet", flights, "logistic", known, "importance", &[2, 5]),
+    ] {
+        for &shards in counts {
+            let (mut errors, mut ses, mut sure) = (Vec::new(), Vec::new(), 0);
+            for partition in 1..=partitions {
+                let mut study = Case::new(file, shards);
+                study.split = format!("shards = {shards}\nseed = {partition}");
+                study.evidence =
+                    format!("combine = \"normal\"\nlocal = {local:?}\nseed = {partition}");
+                study.model(formula, family);
+                let result = run(&study.text());
+                let found = result.models[0].log_evidence;
+                let (error, se) = (found.value - value, found.se.unwrap());
+                errors.push(error * error);
+                ses.push(se * se);
+                if result.is_reliable() {
+                    (sure, trusted) = (sure + 1, trusted + 1);
+                    if error.abs() > 3.0 * se {
+                        wrong.push(format!("{file}, S = {shards}, partition {partition}: {error}"));
+                    }
+                }
+            }
+            let rms = |squares: &[f64]| (spread(squares).0).sqrt();
+            println!(
+                "| {file} | {local} | {shards} | {:.3} | {:.3} | {sure}/{partitions} |",
+                rms(&errors),
+                rms(&ses)
+            );
+            // Few large shards stay trusted, and with a small error.
+            assert!(shards > 2 || (sure == partitions && rms(&ses) < 0.3), "{file}");
+        }
+    }
+    println!(
+        "{} of {trusted} trusted results are off by more than 3 errors: {wrong:?}",
+        wrong.len()
+    );
+    assert!(20 * wrong.len() <= trusted, "{wrong:?}");
+}
+
+/// Laplace's approximation of many small shards has no error bar to hide behind.
+#[test]
+fn normal_says_that_small_shards_are_not_normal() {
+    for (local, shards) in [("laplace", 80), ("laplace", 40), ("importance", 80)] {
+        let mut study = Case::new("sim2.parquet", shards);
+        study.evidence = format!("combine = \"normal\"\nlocal = {local:?}\ndraws = 1000");
+        study.model("y ~ x1 + x2 + x3 + x4 + x5", "logistic");
+        let result = run(&study.text());
+        let codes: Vec<&str> = result.models[0].warnings.iter().map(|w| w.code.as_str()).collect();
+        assert!(codes.contains(&"not-normal") && !result.is_reliable(), "{local}: {codes:?}");
     }
 }
 

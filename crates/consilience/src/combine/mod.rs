@@ -124,6 +124,7 @@ impl Setting {
             shards: None,
             overlap: None,
             correction: None,
+            shape_error: None,
             log_alpha: log_alpha(&self.model, &self.shares()),
             mean,
             covariance,
@@ -149,6 +150,9 @@ pub struct Evidence {
     /// log I less what normal approximations of the subposteriors make of it, where both are known:
     /// the logarithm of the paper's correction factor.
     pub correction: Option<f64>,
+    /// What taking subposteriors as normal may be off by, in nats; `None` where they are not taken so, or where
+    /// that was not looked at.
+    pub shape_error: Option<f64>,
     /// Σ log α_s; `None` where it is not finite.
     pub log_alpha: Option<f64>,
     /// Posterior mean of the free parameters.

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! Exact when every subposterior is normal. Otherwise the error grows with the number of shards
-//! (Buchholz, Ahfock & Richardson, Prop. 5); `exact` removes it at the cost of further rounds.
+//! (Buchholz, Ahfock & Richardson, Prop. 5): shards tell how far they are from normal (`estimate/shape.rs`), and that
+//! is part of the error bar. `exact` removes it at the cost of further rounds.
 
 use super::{Combination, Evidence, Next, Setting, homogeneity, sum_of_evidences, summaries};
 use crate::estimate::{Batch, Estimate};
@@ -14,6 +15,10 @@ use crate::question::{Answer, Summary};
 use crate::{Error, Level, Result, Warning};
 use libm::exp;
 use rayon::prelude::*;
+
+/// The error of the normal shape, in nats, beyond which its estimate is not to be trusted either: it is to first
+/// order.
+const MOST_SHAPE_ERROR: f64 = 1.0;
 
 /// The combination by normals.
 pub(super) struct Normal {
@@ -165,13 +170,18 @@ fn evidence(setting: &Setting, summaries: Vec<Summary>) -> Result<Evidence> {
     let value = normals.log_overlap();
     let errors = jackknife(&summaries, &normals.factors, &normals.all);
     let overlap = Estimate { value, se: errors.map(|e| e.overlap) };
-    let log_z = Estimate { value: shards.value + value, se: errors.map(|e| e.total) };
+    let is_split = setting.shards() > 1;
+    let known = errors.map_or(0.0, |e| e.total);
+    // With one shard nothing rests on the shape.
+    let shape_error = if is_split { shape_error(&summaries, &normals, known) } else { None };
+    let se = errors.map(|e| e.total.hypot(shape_error.unwrap_or(0.0)));
+    let log_z = Estimate { value: shards.value + value, se };
 
     let mut warnings: Vec<Warning> = summaries.iter().flat_map(|s| s.warnings.clone()).collect();
     let all = &normals.all;
     let agreement = setting.compare_shards(&normals.scores(), &all.factor);
-    if setting.shards() > 1 {
-        warnings.extend(shape_warning(&summaries, overlap));
+    if is_split {
+        warnings.extend(shape_warning(shape_error));
         warnings.extend(thin_shards(setting));
         warnings.extend(homogeneity::warnings(&agreement, &setting.names()));
     }
@@ -179,6 +189,7 @@ fn evidence(setting: &Setting, summaries: Vec<Summary>) -> Result<Evidence> {
     Ok(Evidence {
         shards: Some(shards),
         overlap: Some(overlap),
+        shape_error,
         summaries: Some(summaries),
         agreement,
         warnings,
@@ -359,32 +370,44 @@ impl<'a> Pool<'a> {
     }
 }
 
-/// `unreliable` if the overlap from moments and the one from modes and curvatures are far apart:
-/// then the subposteriors are not normal, and neither number is the overlap.
-fn shape_warning(summaries: &[Summary], overlap: Estimate) -> Option<Warning> {
-    if summaries.iter().all(Summary::is_normal) {
-        return None;
+/// What the shards' normals are off by together, beyond the Monte Carlo error `known`; `None` if a shard does
+/// not say.
+///
+/// To first order log ∫ ∏ f_s is off by Σ e_s(μ), e_s = log f_s − log Z_s − log N_s. The consensus μ is as far
+/// from a shard as one draw of its normal, so that the shard's own draws tell e_s(μ)'s mean and variance. Where
+/// it is further off, as between shards that disagree, the leading term of e_s grows with its cube.
+fn shape_error(summaries: &[Summary], normals: &Normals, known: f64) -> Option<f64> {
+    let shards = summaries.len() as f64;
+    let d = normals.all.mean.len() as f64;
+    if d == 0.0 {
+        return Some(0.0);
     }
-    let normals: Vec<(&[f64], &Matrix)> =
-        summaries.iter().map(|s| (s.mode.as_slice(), &s.precision)).collect();
-    let difference =
-        consensus(&normals).map_or(f64::INFINITY, |m| (m.log_overlap - overlap.value).abs());
-    // Either way the number is not to be trusted.
-    let noise = overlap.se.filter(|se| difference < 2.0 * se);
-    (difference > 1.0).then(|| {
-        let apart = format!("the overlap from their means and covariances and the overlap from their modes and curvatures differ by {difference:.1} nats (at most 1)");
-        let (message, advice) = match noise {
-            None => (
-                format!("the subposteriors are not normal: {apart}"),
-                "use combine = \"exact\", or fewer shards",
-            ),
-            Some(se) => (
-                format!("whether the subposteriors are normal does not show: {apart}, and the Monte Carlo error is {se:.1}"),
-                "use combine = \"exact\", or more draws, or fewer shards",
-            ),
-        };
-        Warning::new(Level::Unreliable, "not-normal", message, advice).value(difference)
-    })
+    let (mut bias, mut variance) = (0.0, 0.0);
+    for (summary, factor) in summaries.iter().zip(&normals.factors) {
+        let shape = summary.shape?;
+        let distance = factor.pull(&normals.all.mean).1;
+        bias += shape.mean;
+        variance += shape.variance * (distance / d).max(1.0).powi(3);
+    }
+    // A part of each draw's distance from the mean is the consensus's own width.
+    let share = 1.0 - 1.0 / shards;
+    let square = share * share * (bias * bias + variance);
+    Some((square - known * known).max(0.0).sqrt())
+}
+
+/// `unreliable` if the shards' normals may be off by so much that its estimate means little.
+fn shape_warning(shape_error: Option<f64>) -> Option<Warning> {
+    let advice = "use combine = \"exact\", or fewer shards";
+    match shape_error {
+        None => {
+            let message = "how normal the subposteriors are is not known";
+            Some(Warning::new(Level::Unreliable, "not-normal", message, advice))
+        }
+        Some(error) => (error > MOST_SHAPE_ERROR).then(|| {
+            let message = format!("the subposteriors are not normal: that may move the log evidence by {error:.1} nats (at most {MOST_SHAPE_ERROR})");
+            Warning::new(Level::Unreliable, "not-normal", message, advice).value(error)
+        }),
+    }
 }
 
 /// Cautions about shards on which a normal subposterior is not to be expected.

@@ -155,6 +155,7 @@ mod tests {
             precision,
             effective: None,
             batches: Vec::new(),
+            shape: None,
             diagnostics: Diagnostics::default(),
             warnings: Vec::new(),
         }

@@ -132,6 +132,8 @@ pub struct Parts {
     /// log I less what normal approximations of the subposteriors make of it: the logarithm of the
     /// correction factor.
     pub correction: Option<f64>,
+    /// What taking subposteriors as normal may be off by, in nats: part of the standard error.
+    pub shape_error: Option<f64>,
     /// Bounds of what a normal combination may be off by.
     pub bounds: Option<Bounds>,
 }
@@ -333,6 +335,7 @@ impl Parts {
                 .filter(|_| evidence.log_z.value != 0.0)
                 .map(|overlap| overlap.value / evidence.log_z.value),
             correction: evidence.correction,
+            shape_error: evidence.shape_error,
             bounds: evidence.summaries.as_deref().and_then(Bounds::of),
         }
     }

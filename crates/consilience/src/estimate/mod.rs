@@ -10,6 +10,7 @@ pub mod linear;
 pub mod newton;
 pub mod pareto;
 pub mod search;
+pub mod shape;
 
 pub use chains::{ParameterDiagnostics, SampleDiagnostics};
 pub use chib::Chib;
@@ -18,6 +19,7 @@ pub use laplace::Laplace;
 pub use linear::Linear;
 pub use newton::{Mode, Newton, Step};
 pub use search::Search;
+pub use shape::Shape;
 
 use serde::{Deserialize, Serialize};
 

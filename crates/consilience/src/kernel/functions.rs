@@ -2,7 +2,7 @@
 //!
 //! Polynomials are those of `scripts/kernel_coefficients.py`, their coefficients from the constant up.
 
-use super::simd::{Cpu, Vector, polynomial};
+use super::simd::{Cpu, EXP2, Vector, polynomial};
 use std::f64::consts::LN_2;
 
 /// 2·artanh(s)/s in s² ≤ 1/9, to 2·10⁻¹⁸.
@@ -60,6 +60,15 @@ pub fn exp2_of_negative<C: Cpu>(cpu: C, x: C::V) -> C::V {
 #[inline(always)]
 pub fn exp2<C: Cpu>(cpu: C, x: C::V) -> C::V {
     exp2_of_negative(cpu, cpu.splat(1023.0).min(x))
+}
+
+/// 2ˣ − 1 for x from −1021 to 1023, to 10⁻¹⁵ of it.
+#[inline(always)]
+pub fn exp2_less_1<C: Cpu>(cpu: C, x: C::V) -> C::V {
+    let k = x.round();
+    let f = x - k;
+    let power = cpu.splat(1.0).scale(k);
+    (polynomial(cpu, &EXP2, f) * f).fma(power, power - cpu.splat(1.0))
 }
 
 /// log(1 + u) for 0 ≤ u ≤ 1 or −½ ≤ u ≤ 0, by 2 artanh(u/(2 + u)).
@@ -123,6 +132,7 @@ mod tests {
                 let v = cpu.splat(x);
                 let value = match self.name {
                     "exp2" => exp2(cpu, v),
+                    "exp2_less_1" => exp2_less_1(cpu, v),
                     "log1p" => log1p(cpu, v),
                     "log" => log(cpu, v),
                     _ => mills(cpu, v),
@@ -137,6 +147,13 @@ mod tests {
     fn powers_of_two_are_right() {
         let points: Vec<f64> = (-101_000..101_000).map(|i| f64::from(i) * 0.010_07).collect();
         agree("exp2", &points, 1e-14, libm::exp2);
+        let points: Vec<f64> = (-60_000..60_000).map(|i| f64::from(i) * 0.010_07).collect();
+        let exact = |x: f64| libm::expm1(x * LN_2);
+        // The argument's own rounding counts where it is large.
+        let (near, far): (Vec<f64>, Vec<f64>) = points.iter().partition(|x| x.abs() < 3.0);
+        agree("exp2_less_1", &near, 2e-15, exact);
+        agree("exp2_less_1", &far, 1e-13, exact);
+        agree("exp2_less_1", &[1e-8, -3e-12, 1e-200], 1e-15, exact);
         agree("exp2", &[-2000.0, -1e300, f64::NEG_INFINITY], 1e-14, |_| libm::exp2(-1021.0));
         agree("exp2", &[1030.0, 1e300, f64::INFINITY], 1e-14, |_| libm::exp2(1023.0));
     }
@@ -164,7 +181,7 @@ mod tests {
     #[test]
     fn what_is_not_a_number_stays_so() {
         for path in Path::all() {
-            for name in ["exp2", "log1p"] {
+            for name in ["exp2", "exp2_less_1", "log1p"] {
                 assert!(path.run(At { name, points: &[f64::NAN] })[0].is_nan());
             }
         }

@@ -12,6 +12,7 @@
 //!
 //! so that merging equal rows is exact. Written so, no large numbers cancel in the logistic, probit and
 //! negative binomial ones. The terms t·η and t·a are sums that are known beforehand; `Rows` adds them.
+//! Where counts are so large that what `Rows` adds would cancel, the laws of `large.rs` are taken.
 
 use super::functions::{exp2, exp2_of_negative, log, log1p, mills, twice_artanh};
 use super::simd::{Cpu, Vector};
@@ -153,7 +154,7 @@ fn two_sided<C: Cpu, const SLOPES: bool>(
 
 impl<V: Vector> Slopes<V> {
     #[inline(always)]
-    fn zero<C: Cpu<V = V>>(cpu: C) -> Slopes<V> {
+    pub(super) fn zero<C: Cpu<V = V>>(cpu: C) -> Slopes<V> {
         let zero = cpu.splat(0.0);
         Slopes { slope: zero, bend: zero, cross: zero, own_slope: zero, own_bend: zero }
     }

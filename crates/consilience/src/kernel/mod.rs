@@ -15,6 +15,7 @@
 
 mod dispatch;
 mod functions;
+mod large;
 mod laws;
 mod passes;
 mod products;

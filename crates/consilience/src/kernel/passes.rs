@@ -1,6 +1,7 @@
 //! The loops over rows: values at many points, and derivatives at one.
 
 use super::dispatch::Work;
+use super::large::{LargeNegativeBinomial, LargePoisson};
 use super::laws::{
     Law, Logistic, LogisticOnes, NegativeBinomial, Outcomes, Poisson, Probit, Slopes, Sum,
 };
@@ -11,13 +12,17 @@ use super::simd::{Cpu, Line, Vector};
 use crate::math::{Compensated, Matrix};
 use crate::model::Family;
 
-/// Calls a generic function with the law of the family, or with that of its rows of count 1.
+/// Calls a generic function with the law of the rows, or with that of its rows of count 1.
 macro_rules! with_law {
-    ($family:expr, $ones:expr, $call:ident :: <$cpu:ident, _ $(, $more:tt)*> $arguments:tt) => {
-        match $family {
+    ($rows:expr, $ones:expr, $call:ident :: <$cpu:ident, _ $(, $more:tt)*> $arguments:tt) => {
+        match $rows.family() {
             Family::Logistic if $ones => $call::<$cpu, LogisticOnes $(, $more)*> $arguments,
             Family::Logistic => $call::<$cpu, Logistic $(, $more)*> $arguments,
+            Family::NegativeBinomial if $rows.large => {
+                $call::<$cpu, LargeNegativeBinomial $(, $more)*> $arguments
+            }
             Family::NegativeBinomial => $call::<$cpu, NegativeBinomial $(, $more)*> $arguments,
+            Family::Poisson if $rows.large => $call::<$cpu, LargePoisson $(, $more)*> $arguments,
             Family::Poisson => $call::<$cpu, Poisson $(, $more)*> $arguments,
             _ => $call::<$cpu, Probit $(, $more)*> $arguments,
         }
@@ -49,7 +54,9 @@ impl<const D: usize> Tile<D> {
                 slot[d] = unit * b;
             }
             if has_own {
-                (shift[d], dispersion[d]) = (-unit * a, libm::exp(*a));
+                // Large counts have predictors relative to themselves, not to a.
+                shift[d] = if rows.large { 0.0 } else { -unit * a };
+                dispersion[d] = libm::exp(*a);
             }
         }
         Tile { beta, shift, dispersion }
@@ -109,11 +116,10 @@ fn block_values<C: Cpu, const D: usize>(
 ) {
     let mut sums = [Sum::zero(cpu); D];
     for group in &block.groups {
-        let (family, ones) = (rows.family(), group.ones);
-        with_law!(family, ones, group_values::<C, _, D>(cpu, rows, group, tile, &mut sums));
+        with_law!(rows, group.ones, group_values::<C, _, D>(cpu, rows, group, tile, &mut sums));
     }
     for (out, sum) in out.iter_mut().zip(sums) {
-        out.add(with_law!(rows.family(), false, total::<C, _>(sum)));
+        out.add(with_law!(rows, false, total::<C, _>(sum)));
     }
 }
 
@@ -201,15 +207,14 @@ impl<const HESSIAN: bool> Work for Derive<'_, HESSIAN> {
         for block in &rows.blocks {
             let mut sum = Sum::zero(cpu);
             for group in &block.groups {
-                let (family, ones) = (rows.family(), group.ones);
                 let own = with_law!(
-                    family,
-                    ones,
+                    rows,
+                    group.ones,
                     derive_group::<C, _, HESSIAN>(cpu, rows, group, &tile, &mut sum, &mut sums)
                 );
                 (slope, bend) = (slope + own.0, bend + own.1);
             }
-            value.add(with_law!(rows.family(), false, total::<C, _>(sum)));
+            value.add(with_law!(rows, false, total::<C, _>(sum)));
         }
         for (out, lanes) in gradient.iter_mut().zip(&sums.gradient) {
             *out = line_sum(lanes);

@@ -13,6 +13,9 @@ use std::ops::Range;
 /// factors (1 + e^−|η|) ≤ 2 that a product over all lanes holds without overflow, with room to spare.
 const BLOCK: usize = 120;
 
+/// The mean of outcomes that are all 0, so that it has a logarithm: likelihoods do not tell it from 0.
+const NOTHING: f64 = 1e-30;
+
 /// Distinct rows (x, offset) of one shard under one model, each with the number of observations
 /// that share it and the sum of their outcomes: merging equal rows is exact (`laws.rs` says why).
 #[derive(Debug, Clone)]
@@ -29,6 +32,8 @@ pub struct Rows {
     pub(super) offset: Vec<Lanes>,
     pub(super) count: Vec<Lanes>,
     pub(super) total: Vec<Lanes>,
+    /// Whether the laws of large counts hold (`large.rs`): offsets are less log(total/count) then.
+    pub(super) large: bool,
     /// Whether any offset is not 0.
     pub(super) has_offset: bool,
     /// X't, and t'offset, of a Poisson: Σ t·η is one dot product. Empty otherwise.
@@ -145,6 +150,7 @@ impl Rows {
         x.shrink_to_fit();
         Rows {
             family,
+            large: false,
             path: Path::of(kernel),
             columns: columns.len(),
             blocks,
@@ -158,6 +164,27 @@ impl Rows {
             count,
             total: total_lanes,
         }
+    }
+
+    /// The same for counts of any size: log-likelihoods are relative to those at means that are total/count,
+    /// so that large terms cancel before they are summed. What is left out are terms without β, which are
+    /// `math::counts`'s.
+    pub fn of_large_counts(
+        family: Family,
+        columns: &[Vec<f64>],
+        offset: &[f64],
+        count: &[f64],
+        total: &[f64],
+        kernel: Kernel,
+    ) -> Rows {
+        let total: Vec<f64> = total.iter().zip(count).map(|(t, c)| t.max(c * NOTHING)).collect();
+        let means = total.iter().zip(count).map(|(t, c)| t / c);
+        let offset: Vec<f64> = offset.iter().zip(means).map(|(o, m)| o - libm::log(m)).collect();
+        let mut rows = Rows::new(family, columns, &offset, count, &total, kernel);
+        // Rows of padding count for nothing, but have to have a share of something.
+        let padding = &mut rows.total.as_flattened_mut()[count.len()..];
+        padding.fill(NOTHING);
+        Rows { large: true, ..rows }
     }
 
     /// The same rows, worked on in another way: for tests and benches.
@@ -223,9 +250,10 @@ impl Rows {
         }
     }
 
-    /// Σ t·η of a Poisson, Σ t·a of a negative binomial.
+    /// Σ t·η of a Poisson, Σ t·a of a negative binomial; nothing where counts are large.
     fn known_part(&self, beta: &[f64], a: f64) -> f64 {
         match self.family {
+            _ if self.large => 0.0,
             Family::Poisson => dot_compensated(&self.linear, beta) + self.linear_offset,
             Family::NegativeBinomial => self.all * a,
             _ => 0.0,

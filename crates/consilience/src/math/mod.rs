@@ -4,6 +4,7 @@
 //! All of it is plain Rust without run-time CPU dispatch, and elementary functions come from
 //! `libm`, so that one input gives the same bits on every machine.
 
+pub mod counts;
 pub mod fft;
 pub mod matrix;
 pub mod proposal;

@@ -8,83 +8,9 @@ pub fn softplus(x: f64) -> f64 {
     x.max(0.0) + log1p(exp(-x.abs()))
 }
 
-/// The digamma function ψ(x) = d log Γ(x)/dx for x > 0.
-pub fn digamma(x: f64) -> f64 {
-    let (mut x, mut shift) = (x, 0.0);
-    while x < 12.0 {
-        shift -= 1.0 / x;
-        x += 1.0;
-    }
-    let t = 1.0 / (x * x);
-    let series = t
-        * (1.0 / 12.0
-            - t * (1.0 / 120.0
-                - t * (1.0 / 252.0
-                    - t * (1.0 / 240.0 - t * (1.0 / 132.0 - t * (691.0 / 32760.0 - t / 12.0))))));
-    shift + log(x) - 0.5 / x - series
-}
-
-/// The trigamma function ψ'(x) for x > 0.
-pub fn trigamma(x: f64) -> f64 {
-    let (mut x, mut shift) = (x, 0.0);
-    while x < 12.0 {
-        shift += 1.0 / (x * x);
-        x += 1.0;
-    }
-    let t = 1.0 / (x * x);
-    let series = 1.0 / 6.0
-        - t * (1.0 / 30.0
-            - t * (1.0 / 42.0
-                - t * (1.0 / 30.0 - t * (5.0 / 66.0 - t * (691.0 / 2730.0 - t * 7.0 / 6.0)))));
-    shift + 1.0 / x + 0.5 * t + t / x * series
-}
-
 /// log B(a, b), the logarithm of the beta function.
 pub fn log_beta(a: f64, b: f64) -> f64 {
     lgamma(a) + lgamma(b) - lgamma(a + b)
-}
-
-/// log Γ(r + y) − log Γ(r) − y log r for whole y ≥ 0, with its first two derivatives in r.
-///
-/// The three terms cancel almost wholly when r is large, so they are never formed apart: small y
-/// by the product Π(1 + k/r), large ones by the difference of two Stirling series.
-pub fn log_rising_ratio(y: f64, r: f64) -> (f64, f64, f64) {
-    if y <= 40.0 {
-        let (mut value, mut first, mut second) = (0.0, 0.0, 0.0);
-        for k in 0..y as u32 {
-            let k = f64::from(k);
-            value += log1p(k / r);
-            // d/dr [log(r + k) − log r] and its derivative, each over a common denominator.
-            let product = r * (r + k);
-            first -= k / product;
-            second += k * (2.0 * r + k) / (product * product);
-        }
-        return (value, first, second);
-    }
-    let (first, second) =
-        (digamma(r + y) - digamma(r) - y / r, trigamma(r + y) - trigamma(r) + y / (r * r));
-    if r < 15.0 {
-        return (lgamma(r + y) - lgamma(r) - y * log(r), first, second);
-    }
-    let ratio = log1p(y / r);
-    let value = (r + y - 0.5) * ratio - y + stirling_rest(r + y) - stirling_rest(r);
-    if r < 1e4 {
-        return (value, first, second);
-    }
-    // ψ(r + y) − ψ(r) = log(1 + y/r) − 1/2(r+y) + 1/2r − …, the difference taken term by term.
-    let (a, b) = (r, r + y);
-    let first = ratio - y / r + y / (2.0 * a * b) + (1.0 / (a * a) - 1.0 / (b * b)) / 12.0;
-    let second = y * y / (a * a * b)
-        - y * (a + b) / (2.0 * a * a * b * b)
-        - (1.0 / (a * a * a) - 1.0 / (b * b * b)) / 6.0;
-    (value, first, second)
-}
-
-/// log Γ(x) minus Stirling's leading terms, for x ≥ 15.
-fn stirling_rest(x: f64) -> f64 {
-    let t = 1.0 / (x * x);
-    (1.0 / 12.0 - t * (1.0 / 360.0 - t * (1.0 / 1260.0 - t * (1.0 / 1680.0 - t * (1.0 / 1188.0)))))
-        / x
 }
 
 /// log Φ(z) with its first two derivatives, right in both tails.
@@ -245,32 +171,6 @@ mod tests {
         assert_eq!(normal_quantile(0.0), f64::NEG_INFINITY);
         assert_eq!(normal_quantile(1.0), f64::INFINITY);
         assert_eq!(normal_quantile(0.25), -normal_quantile(0.75));
-    }
-
-    // ψ(1) = −γ; ψ(1/2) = −γ − 2 log 2; ψ'(1) = π²/6; ψ'(1/2) = π²/2.
-    #[test]
-    fn digamma_and_trigamma_have_their_known_values() {
-        let gamma = 0.577_215_664_901_532_9;
-        let pi2 = std::f64::consts::PI.powi(2);
-        near(digamma(1.0), -gamma, 1e-15);
-        near(digamma(0.5), -gamma - 2.0 * std::f64::consts::LN_2, 1e-15);
-        near(trigamma(1.0), pi2 / 6.0, 1e-15);
-        near(trigamma(0.5), pi2 / 2.0, 1e-15);
-        near(digamma(1e-3), -1_000.575_571_931_810_3, 1e-10);
-    }
-
-    #[test]
-    fn rising_ratio_agrees_across_its_formulas() {
-        for r in [0.3, 2.0, 14.0, 16.0, 900.0, 2e4, 1e7] {
-            // Whole y on either side of the change of formula, linked by Γ(x + 1) = xΓ(x).
-            let (small, large) = (log_rising_ratio(40.0, r), log_rising_ratio(41.0, r));
-            assert!((large.0 - small.0 - (40.0 / r).ln_1p()).abs() < 1e-12 * (1.0 + small.0));
-            let step = -40.0 / (r * (r + 40.0));
-            near(large.1 - small.1, step, 1e-9 * (1.0 + small.1.abs() / step.abs()));
-            let bend = 40.0 * (2.0 * r + 40.0) / (r * (r + 40.0)).powi(2);
-            near(large.2 - small.2, bend, 1e-7 * (1.0 + small.2.abs() / bend));
-        }
-        assert_eq!(log_rising_ratio(0.0, 3.0), (0.0, 0.0, 0.0));
     }
 
     // Quantiles of R's qchisq(1e-3, df, lower = FALSE).

@@ -19,6 +19,9 @@ pub enum Family {
     NegativeBinomial,
 }
 
+/// 2⁵³.
+const TOO_LARGE: f64 = 9_007_199_254_740_992.0;
+
 impl Family {
     /// All families, in the order of the documentation.
     pub const ALL: [Family; 5] = [
@@ -66,8 +69,10 @@ impl Family {
             Family::Logistic | Family::Probit => {
                 (y != 0.0 && y != 1.0).then_some("0 or 1 (or text of two levels, or TRUE/FALSE)")
             }
-            // Beyond 2⁵³ whole numbers are no longer told apart.
-            _ => (y < 0.0 || y.fract() != 0.0 || y > 9e15).then_some("a whole number, 0 or more"),
+            _ if y < 0.0 || y.fract() != 0.0 => Some("a whole number, 0 or more"),
+            // From there on whole numbers are no longer told apart.
+            _ => (y >= TOO_LARGE)
+                .then_some("whole numbers below 2^53, from where on they are rounded"),
         }
     }
 

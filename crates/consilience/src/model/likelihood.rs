@@ -1,14 +1,14 @@
 //! The likelihood of one shard's rows under one model.
 
 use super::chunks::{Away, Chunks, chunk_rows, over_chunks};
-use super::piece::{Outcomes, Piece, PieceBody};
+use super::piece::{Outcomes, Piece, PieceBody, has_large_counts};
 use crate::data::{Design, ShardData};
 use crate::kernel::{Extra, Kernel, Rows};
 use crate::math::{Compensated, Matrix, Triangle};
 use crate::model::{Family, Gaussian, Model};
 use crate::target::Expansion;
 use crate::{Error, Result};
-use libm::{exp, log};
+use libm::log;
 use rayon::prelude::*;
 
 /// log p(y_s|θ) for θ = the free coefficients, then the family's own parameter if it is free.
@@ -32,9 +32,9 @@ enum Body {
     Rows { chunks: Chunks, constant: f64, outcomes: Option<Outcomes> },
 }
 
-/// The furthest log dispersion that is told apart: e^±700 is where doubles end, and the likelihood
-/// has reached its limit (Poisson on the far side) long before.
-const FURTHEST: f64 = 700.0;
+/// The log dispersions that are told apart. Below, doubles end; above, the likelihood has reached its limit,
+/// the Poisson, long before, and there has to be room for a product with the number of rows.
+const DISPERSIONS: (f64, f64) = (-700.0, 600.0);
 
 /// Points that one task takes at a time: enough that rows in cache serve many of them.
 const POINTS: usize = 128;
@@ -49,7 +49,10 @@ impl Likelihood {
         fixed_extra: Option<f64>,
         kernel: Kernel,
     ) -> Likelihood {
-        let piece = Piece::new(family, design, fixed, kernel);
+        let weight = |i: usize| design.weights.as_ref().map_or(1.0, |w| w[i]);
+        let total = design.response.iter().enumerate().map(|(i, y)| weight(i) * y).sum();
+        let large = has_large_counts(family, total);
+        let piece = Piece::new(family, design, fixed, large, kernel);
         Likelihood::of_pieces(vec![piece], fixed_extra, None)
     }
 
@@ -194,14 +197,14 @@ impl Likelihood {
                 }
             }
             Body::Rows { chunks, constant, outcomes } => {
-                let clamp = |(beta, a): (_, f64)| (beta, a.clamp(-FURTHEST, FURTHEST));
+                let clamp = |(beta, a): (_, f64)| (beta, a.clamp(DISPERSIONS.0, DISPERSIONS.1));
                 let points: Vec<(&[f64], f64)> = points.into_iter().map(clamp).collect();
                 let parts = chunks.map(|rows, may_share| values(rows, &points, may_share));
                 let Some(parts) = parts else { return out.fill(f64::NAN) };
                 for (k, (out, (_, a))) in out.iter_mut().zip(&points).enumerate() {
                     let mut sum = Compensated::default();
                     parts.iter().for_each(|part| sum.add(part[k]));
-                    let own = outcomes.as_ref().map_or(0.0, |o| o.expand(exp(*a)).0);
+                    let own = outcomes.as_ref().map_or(0.0, |o| o.expand(*a)[0]);
                     *out = sum.value() + own + constant;
                 }
             }
@@ -215,7 +218,7 @@ impl Likelihood {
             Body::Gaussian(gaussian) => return gaussian.gradient(beta, extra, gradient),
             Body::Rows { chunks, constant, outcomes } => (chunks, constant, outcomes),
         };
-        let a = extra.clamp(-FURTHEST, FURTHEST);
+        let a = extra.clamp(DISPERSIONS.0, DISPERSIONS.1);
         let (slopes, own_slope) = gradient.split_at_mut(self.coefficients);
         let (mut value, mut slope) = match chunks.only() {
             // What a chain calls most.
@@ -234,9 +237,9 @@ impl Likelihood {
         };
         value += constant;
         if let Some(outcomes) = outcomes {
-            let (own, in_r, _) = outcomes.expand(exp(a));
-            value += own;
-            slope += exp(a) * in_r;
+            let own = outcomes.expand(a);
+            value += own[0];
+            slope += own[1];
         }
         if let Some(last) = own_slope.first_mut() {
             *last = slope;
@@ -250,20 +253,17 @@ impl Likelihood {
         match &self.body {
             Body::Gaussian(gaussian) => gaussian.expand(beta, extra, self.has_free_extra()),
             Body::Rows { chunks, constant, outcomes } => {
-                let a = extra.clamp(-FURTHEST, FURTHEST);
+                let a = extra.clamp(DISPERSIONS.0, DISPERSIONS.1);
                 let parts = chunks.map(|rows, _| rows.expand(beta, a));
                 let Some((mut out, in_extra)) = parts.and_then(sum_expansions) else {
                     return Expansion { value: f64::NAN, ..Expansion::zeros(theta.len()) };
                 };
                 out.value += constant;
                 if let Some(outcomes) = outcomes {
-                    let r = exp(a);
-                    let own = outcomes.expand(r);
-                    out.value += own.0;
+                    let own = outcomes.expand(a);
+                    out.value += own[0];
                     if self.has_free_extra() {
-                        // The outcomes' own term is a function of r = e^a.
-                        let slope = in_extra.slope + r * own.1;
-                        let bend = in_extra.bend + r * own.1 + r * r * own.2;
+                        let (slope, bend) = (in_extra.slope + own[1], in_extra.bend + own[2]);
                         out = append(out, &in_extra.cross, slope, bend);
                     }
                 }

@@ -1,5 +1,7 @@
 //! Equal rows, merged.
 
+use crate::math::Compensated;
+use crate::math::counts::misfit;
 use std::collections::HashMap;
 
 /// Rows that agree in every column and the offset, merged. Those of a single observation come first;
@@ -10,26 +12,55 @@ pub(super) struct Merged {
     pub offset: Vec<f64>,
     pub count: Vec<f64>,
     pub total: Vec<f64>,
+    /// Σ of what rows lose by the mean outcome of the rows that they are merged with, taken as Poisson
+    /// counts (`math::counts::misfit`); 0 unless it is asked for.
+    pub misfit: f64,
+}
+
+/// What becomes of rows that agree in all but the outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// They are merged.
+    Summed,
+    /// They are merged, and it is told what counts lose by that.
+    Counted,
+    /// They stay apart.
+    Apart,
 }
 
 impl Merged {
-    pub fn new(columns: Vec<Vec<f64>>, y: Vec<f64>, offset: Vec<f64>, weights: Vec<f64>) -> Merged {
+    pub fn new(
+        columns: Vec<Vec<f64>>,
+        y: Vec<f64>,
+        offset: Vec<f64>,
+        weights: Vec<f64>,
+        outcome: Outcome,
+    ) -> Merged {
         if weights.iter().all(|w| *w == 1.0) && is_hopeless(&columns, &offset) {
-            return Merged { columns, offset, count: weights, total: y };
+            return Merged { columns, offset, count: weights, total: y, misfit: 0.0 };
         }
-        Merged::by_hash(&columns, &y, &offset, &weights)
+        Merged::by_hash(&columns, &y, &offset, &weights, outcome)
     }
 
-    fn by_hash(columns: &[Vec<f64>], y: &[f64], offset: &[f64], weights: &[f64]) -> Merged {
+    fn by_hash(
+        columns: &[Vec<f64>],
+        y: &[f64],
+        offset: &[f64],
+        weights: &[f64],
+        outcome: Outcome,
+    ) -> Merged {
         let n = y.len();
         let mut hashes = vec![START; n];
-        for values in columns.iter().map(|c| c.as_slice()).chain([offset]) {
+        let key = if outcome == Outcome::Apart { y } else { offset };
+        for values in columns.iter().map(|c| c.as_slice()).chain([offset, key]) {
             hashes.iter_mut().zip(values).for_each(|(h, v)| *h = hash(*h, *v));
         }
-        let same =
-            |i: usize, k: usize| offset[i] == offset[k] && columns.iter().all(|c| c[i] == c[k]);
+        let same = |i: usize, k: usize| {
+            offset[i] == offset[k] && key[i] == key[k] && columns.iter().all(|c| c[i] == c[k])
+        };
         let mut first = Vec::new();
         let (mut count, mut total) = (Vec::new(), Vec::new());
+        let mut home = Vec::new();
         let mut slots: HashMap<u64, Vec<u32>> = HashMap::with_capacity(n.min(1 << 16));
         for i in (0..n).filter(|&i| weights[i] > 0.0) {
             let candidates = slots.entry(hashes[i]).or_default();
@@ -43,6 +74,15 @@ impl Merged {
             });
             count[slot] += weights[i];
             total[slot] += weights[i] * y[i];
+            if outcome == Outcome::Counted {
+                home.push((i, slot));
+            }
+        }
+        let mut lost = Compensated::default();
+        for (i, slot) in home {
+            if y[i] != 0.0 || total[slot] != 0.0 {
+                lost.add(weights[i] * misfit(y[i], total[slot] / count[slot]));
+            }
         }
         let mut pattern = vec![0_u64; first.len()];
         for (j, column) in columns.iter().enumerate() {
@@ -58,6 +98,7 @@ impl Merged {
             offset: pick(offset),
             count: order.iter().map(|&s| count[s]).collect(),
             total: order.iter().map(|&s| total[s]).collect(),
+            misfit: lost.value(),
         }
     }
 }
@@ -115,7 +156,7 @@ mod tests {
     fn merged(n: usize, x: impl Fn(usize) -> [f64; 2]) -> Merged {
         let column = |j: usize| (0..n).map(|i| x(i)[j]).collect();
         let y = (0..n).map(|i| f64::from(i % 3 == 0)).collect();
-        Merged::new(vec![column(0), column(1)], y, vec![0.0; n], vec![1.0; n])
+        Merged::new(vec![column(0), column(1)], y, vec![0.0; n], vec![1.0; n], Outcome::Summed)
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use crate::data::{Design, Table};
 use crate::kernel::{Kernel, Rows};
-use crate::math::Triangle;
-use crate::math::special::log_rising_ratio;
-use crate::model::merge::Merged;
+use crate::math::counts::{Dispersion, saturated};
+use crate::math::{Compensated, Triangle};
+use crate::model::merge::{Merged, Outcome};
 use crate::model::{Family, Model};
 use crate::{Error, Result};
 use libm::lgamma;
@@ -49,11 +49,20 @@ impl Piece {
         }
         let coefficients = &model.parameters[..design.columns.len()];
         let fixed: Vec<Option<f64>> = coefficients.iter().map(|p| p.prior.fixed()).collect();
-        Ok(Piece::new(model.family, design, &fixed, model.kernel))
+        let facts = &model.recipe.response;
+        let large = has_large_counts(model.family, facts.mean * facts.weight);
+        Ok(Piece::new(model.family, design, &fixed, large, model.kernel))
     }
 
-    /// The rows of a design. `fixed[j]` holds coefficient j.
-    pub fn new(family: Family, design: Design, fixed: &[Option<f64>], kernel: Kernel) -> Piece {
+    /// The rows of a design. `fixed[j]` holds coefficient j. `large` is whether the laws of large counts are
+    /// taken, which has to be the same for all pieces of a likelihood.
+    pub fn new(
+        family: Family,
+        design: Design,
+        fixed: &[Option<f64>],
+        large: bool,
+        kernel: Kernel,
+    ) -> Piece {
         let y = design.response;
         let n = y.len();
         let weights = design.weights.unwrap_or_else(|| vec![1.0; n]);
@@ -77,16 +86,25 @@ impl Piece {
             PieceBody::Gaussian(Triangle::of_columns(&all, &weights))
         } else {
             let outcomes =
-                (family == Family::NegativeBinomial).then(|| Outcomes::new(&y, &weights));
-            let constant = if family.is_count() {
-                -y.iter().zip(&weights).map(|(y, w)| w * lgamma(y + 1.0)).sum::<f64>()
-            } else {
-                0.0
+                (family == Family::NegativeBinomial).then(|| Outcomes::new(&y, &weights, large));
+            let mut constant = Compensated::default();
+            let term = |y: f64| if large { saturated(y) } else { -lgamma(y + 1.0) };
+            if family.is_count() {
+                y.iter().zip(&weights).for_each(|(y, w)| constant.add(w * term(*y)));
+            }
+            // With r in it, what a negative binomial's row loses by a mean would be one more function of r.
+            let outcome = match family {
+                Family::Poisson if large => Outcome::Counted,
+                Family::NegativeBinomial if large => Outcome::Apart,
+                _ => Outcome::Summed,
             };
-            let Merged { columns, offset, count, total } = Merged::new(columns, y, offset, weights);
+            let merged = Merged::new(columns, y, offset, weights, outcome);
+            constant.add(-merged.misfit);
+            let Merged { columns, offset, count, total, .. } = merged;
             distinct = count.len();
-            let rows = Some(Rows::new(family, &columns, &offset, &count, &total, kernel));
-            PieceBody::Rows { rows, constant, outcomes }
+            let build = if large { Rows::of_large_counts } else { Rows::new };
+            let rows = Some(build(family, &columns, &offset, &count, &total, kernel));
+            PieceBody::Rows { rows, constant: constant.value(), outcomes }
         };
         Piece { observations, nonzero, distinct, body }
     }
@@ -109,31 +127,47 @@ impl Piece {
 
 /// The distinct outcomes of a negative binomial with their counts.
 #[derive(Debug, Default)]
-pub(super) struct Outcomes(BTreeMap<u64, f64>);
+pub(super) struct Outcomes {
+    counts: BTreeMap<u64, f64>,
+    large: bool,
+}
 
 impl Outcomes {
-    fn new(y: &[f64], weights: &[f64]) -> Outcomes {
+    fn new(y: &[f64], weights: &[f64], large: bool) -> Outcomes {
         let mut counts = BTreeMap::new();
         for (y, w) in y.iter().zip(weights) {
             *counts.entry(*y as u64).or_default() += w;
         }
-        Outcomes(counts)
+        Outcomes { counts, large }
     }
 
     /// Takes in those of other rows.
     pub fn add(&mut self, others: &Outcomes) {
-        for (y, count) in &others.0 {
-            *self.0.entry(*y).or_default() += count;
+        self.large |= others.large;
+        for (y, count) in &others.counts {
+            *self.counts.entry(*y).or_default() += count;
         }
     }
 
-    /// Σ log[Γ(y + r)/(Γ(r) r^y)] with its first two derivatives in r.
-    pub fn expand(&self, r: f64) -> (f64, f64, f64) {
-        self.0.iter().fold((0.0, 0.0, 0.0), |sum, (&y, &count)| {
-            let (value, slope, bend) = log_rising_ratio(y as f64, r);
-            (sum.0 + count * value, sum.1 + count * slope, sum.2 + count * bend)
-        })
+    /// Σ log[Γ(y + r)/(Γ(r) r^y)], r = e^a, with its first two derivatives in a. Where counts are large, less
+    /// what the rows' and the constant part have of it.
+    pub fn expand(&self, a: f64) -> [f64; 3] {
+        let dispersion = Dispersion::new(a);
+        let mut sums = [Compensated::default(); 3];
+        for (&y, &count) in &self.counts {
+            let y = y as f64;
+            let terms = if self.large { dispersion.saturated(y) } else { dispersion.rising(y) };
+            sums.iter_mut().zip(terms).for_each(|(sum, term)| sum.add(count * term));
+        }
+        sums.map(Compensated::value)
     }
+}
+
+/// Whether the counts of all shards together are so many that terms of their size, which cancel, would take
+/// digits away that matter: 10⁹ times the rounding of a double is 10⁻⁷. It depends on the model alone, so that
+/// all chunks and shards take the same laws.
+pub(super) fn has_large_counts(family: Family, total: f64) -> bool {
+    family.is_count() && total > 1e9
 }
 
 /// What to do about an outcome that the family cannot have.

@@ -227,6 +227,13 @@ fn fitted(summary: &Summary) -> String {
         "  log evidence, mean and covariance of {} batches of draws",
         summary.batches.len()
     );
+    if let Some(shape) = summary.shape {
+        let _ = writeln!(
+            out,
+            "  how far it is from a normal, in nats: {} on average, variance {}",
+            shape.mean, shape.variance
+        );
+    }
     let _ = writeln!(out, "  diagnostics, and {} warnings", summary.warnings.len());
     out
 }

@@ -124,6 +124,12 @@ fn outcomes_that_do_not_fit_the_family() {
             &["d.csv, line 42, column `y`: the outcome -1", "\"poisson\"", "0 or more; mend"],
         ),
         (
+            "2^53 + 1",
+            &poisson,
+            and_row("9007199254740993,2,1,a,1"),
+            &["d.csv, line 42, column `y`: the outcome 9007199254740992", "below 2^53"],
+        ),
+        (
             "1.5",
             &poisson,
             and_row("1.5,2,1,a,1"),
