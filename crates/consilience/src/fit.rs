@@ -39,11 +39,11 @@ struct Task<'a> {
 /// Fits a model to one shard.
 pub fn fit(model: &Model, target: &Subposterior, order: &FitOrder, shard: usize) -> Result<Fitted> {
     if matches!(order.method, Local::Auto | Local::Quadrature) {
-        match quadrature(target) {
+        match quadrature(target)? {
             Some(summary) => return Ok(Fitted { summary, sample: None }),
             None if order.method == Local::Quadrature => {
                 return Err(Error::input(
-                    "local = \"quadrature\" is for Gaussian models with normal priors of the coefficients and a prior of log_sd that leaves one clear peak; use local = \"auto\"",
+                    "local = \"quadrature\" is for Gaussian models whose coefficients have normal priors, but for two of them at most; use local = \"auto\"",
                 ));
             }
             None => {}
@@ -97,9 +97,9 @@ pub fn augment(
     })
 }
 
-/// A Gaussian shard with normal priors: evidence and moments by an integral over log σ alone.
-fn quadrature(target: &Subposterior) -> Option<Summary> {
-    let (gaussian, fixed) = target.likelihood().gaussian()?;
+/// A Gaussian shard with normal priors but for a few: evidence and moments by quadrature.
+fn quadrature(target: &Subposterior) -> Result<Option<Summary>> {
+    let Some((gaussian, fixed)) = target.likelihood().gaussian() else { return Ok(None) };
     let powered;
     let gaussian = match target.power() {
         1.0 => gaussian,
@@ -109,13 +109,17 @@ fn quadrature(target: &Subposterior) -> Option<Summary> {
         }
     };
     let found = Linear::new(gaussian, target.priors(), target.share(), fixed)?;
+    let Some(found) = found else { return Ok(None) };
     // The mode only serves to tell how normal the posterior is; without one it says nothing.
     let mode = newton::find_mode(target, 1e-9, 200).ok();
     let (at, precision) = match &mode {
         Some(mode) => (mode.mode.theta.clone(), mode.mode.precision.clone()),
-        None => (found.mean.clone(), Cholesky::new(&found.covariance)?.inverse()),
+        None => match Cholesky::new(&found.covariance) {
+            Some(factor) => (found.mean.clone(), factor.inverse()),
+            None => return Ok(None),
+        },
     };
-    Some(Summary {
+    Ok(Some(Summary {
         method: Local::Quadrature.name().into(),
         log_z: found.log_z,
         mean: found.mean,
@@ -126,7 +130,7 @@ fn quadrature(target: &Subposterior) -> Option<Summary> {
         batches: Vec::new(),
         diagnostics: Diagnostics { newton_steps: mode.map(|m| m.steps), ..Diagnostics::default() },
         warnings: Vec::new(),
-    })
+    }))
 }
 
 impl Task<'_> {

@@ -6,8 +6,10 @@ pub mod chib;
 pub mod importance;
 pub mod laplace;
 pub mod linear;
+mod mixed;
 pub mod newton;
 pub mod pareto;
+mod rotated;
 
 pub use chains::{ParameterDiagnostics, SampleDiagnostics};
 pub use chib::Chib;

@@ -5,6 +5,7 @@
 //! `libm`, so that one input gives the same bits on every machine.
 
 pub mod fft;
+pub mod line;
 pub mod matrix;
 pub mod proposal;
 pub mod random;

@@ -2,10 +2,9 @@
 
 use crate::data::{Design, Table};
 use crate::kernel::{Kernel, Rows};
-use crate::math::Triangle;
 use crate::math::special::log_rising_ratio;
 use crate::model::merge::Merged;
-use crate::model::{Family, Model};
+use crate::model::{Centred, Family, Model};
 use crate::{Error, Result};
 use libm::lgamma;
 use std::collections::BTreeMap;
@@ -22,7 +21,7 @@ pub(super) struct Piece {
 }
 
 pub(super) enum PieceBody {
-    Gaussian(Triangle),
+    Gaussian(Centred),
     /// The rows; none if there was no room to hold them.
     Rows {
         rows: Option<Rows>,
@@ -74,7 +73,7 @@ impl Piece {
         let body = if family == Family::Gaussian {
             let target: Vec<f64> = y.iter().zip(&offset).map(|(y, o)| y - o).collect();
             let all: Vec<&[f64]> = columns.iter().chain([&target]).map(Vec::as_slice).collect();
-            PieceBody::Gaussian(Triangle::of_columns(&all, &weights))
+            PieceBody::Gaussian(Centred::of_columns(&all, &weights))
         } else {
             let outcomes =
                 (family == Family::NegativeBinomial).then(|| Outcomes::new(&y, &weights));
