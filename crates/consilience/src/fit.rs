@@ -43,7 +43,7 @@ pub fn fit(model: &Model, target: &Subposterior, order: &FitOrder, shard: usize)
             Some(summary) => return Ok(Fitted { summary, sample: None }),
             None if order.method == Local::Quadrature => {
                 return Err(Error::input(
-                    "local = \"quadrature\" is for Gaussian models whose coefficients have normal priors, but for two of them at most; use local = \"auto\"",
+                    "local = \"quadrature\" is for Gaussian models whose coefficients have normal priors, but for one of them (two where log_sd is fixed); use local = \"auto\"",
                 ));
             }
             None => {}

@@ -21,7 +21,10 @@ use crate::{Error, Result};
 use rand::RngExt;
 
 /// The most integrals one within the other: over log σ and over log variances.
-const MOST_INTEGRALS: usize = 3;
+const MOST_INTEGRALS: usize = 2;
+
+/// The relative accuracy that integrals aim at.
+const ACCURACY: f64 = 1e-11;
 
 /// The evidence and the posterior's moments.
 #[derive(Debug, Clone)]
@@ -77,8 +80,7 @@ impl Linear {
         if integrals > MOST_INTEGRALS {
             return Ok(None);
         }
-        let accuracy = if integrals < MOST_INTEGRALS { 1e-11 } else { 1e-9 };
-        let model = Rotated::new(gaussian, &priors[..p], share, accuracy);
+        let model = Rotated::new(gaussian, &priors[..p], share, ACCURACY);
         model.map(|model| Linear::of(model, spread)).transpose()
     }
 
@@ -279,7 +281,7 @@ fn rounding(value: f64) -> f64 {
 fn refuse_infinite(gaussian: &Gaussian, spread: Spread) -> Result<()> {
     let Spread::Free(prior, share) = spread else { return Ok(()) };
     let (n, r) = (gaussian.observations(), gaussian.rank() as f64);
-    if gaussian.rest() > 0.0 || n == 0.0 {
+    if gaussian.rest() != 0.0 || n == 0.0 {
         return Ok(());
     }
     // Weights are rounded.

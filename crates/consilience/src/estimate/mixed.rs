@@ -9,7 +9,7 @@ use crate::model::Prior;
 use libm::{exp, hypot, lgamma, log};
 
 /// The most coefficients with such priors.
-pub(super) const MOST: usize = 3;
+pub(super) const MOST: usize = 2;
 
 /// How λ is spread.
 #[derive(Debug, Clone, Copy)]
@@ -192,7 +192,7 @@ impl Variances {
         mesh.sort_unstable_by(f64::total_cmp);
         mesh.dedup();
         // What is integrated over must be smooth to more digits than the integral needs.
-        let accuracy = self.accuracy * [0.1, 0.01, 0.001][k];
+        let accuracy = self.accuracy * [0.1, 0.01][k];
         line::integrate(&g, &mesh, &[], accuracy.max(1e-13))
     }
 
