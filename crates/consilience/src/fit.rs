@@ -69,11 +69,11 @@ fn fit_by_method(
     shard: usize,
 ) -> Result<Fitted> {
     if matches!(order.method, Local::Auto | Local::Quadrature) {
-        match quadrature(target) {
+        match quadrature(target)? {
             Some(summary) => return Ok(Fitted { summary, sample: None }),
             None if order.method == Local::Quadrature => {
                 return Err(Error::input(
-                    "local = \"quadrature\" is for Gaussian models with normal priors of the coefficients and a prior of log_sd that leaves one clear peak; use local = \"auto\"",
+                    "local = \"quadrature\" is for Gaussian models whose coefficients have normal priors, but for one of them (two where log_sd is fixed); use local = \"auto\"",
                 ));
             }
             None => {}
@@ -124,9 +124,9 @@ pub fn augment(
     })
 }
 
-/// A Gaussian shard with normal priors: evidence and moments by an integral over log σ alone.
-fn quadrature(target: &Subposterior) -> Option<Summary> {
-    let (gaussian, fixed) = target.likelihood().gaussian()?;
+/// A Gaussian shard with normal priors but for a few: evidence and moments by quadrature.
+fn quadrature(target: &Subposterior) -> Result<Option<Summary>> {
+    let Some((gaussian, fixed)) = target.likelihood().gaussian() else { return Ok(None) };
     let powered;
     let gaussian = match target.power() {
         1.0 => gaussian,
@@ -136,6 +136,7 @@ fn quadrature(target: &Subposterior) -> Option<Summary> {
         }
     };
     let found = Linear::new(gaussian, target.priors(), target.share(), fixed)?;
+    let Some(found) = found else { return Ok(None) };
     // The mode only serves to tell how normal the posterior is; without one it says nothing.
     let coordinates = Coordinates::new(target.priors(), target.share());
     let mode = newton::find_mode(&Warped::new(target, &coordinates), TOLERANCE, 200).ok();
@@ -144,9 +145,12 @@ fn quadrature(target: &Subposterior) -> Option<Summary> {
             coordinates.theta(&mode.theta),
             coordinates.precision_of_theta(&mode.theta, &mode.precision),
         ),
-        None => (found.mean.clone(), Cholesky::new(&found.covariance)?.inverse()),
+        None => match Cholesky::new(&found.covariance) {
+            Some(factor) => (found.mean.clone(), factor.inverse()),
+            None => return Ok(None),
+        },
     };
-    Some(Summary {
+    Ok(Some(Summary {
         method: Local::Quadrature.name().into(),
         log_z: found.log_z,
         mean: found.mean,
@@ -158,7 +162,7 @@ fn quadrature(target: &Subposterior) -> Option<Summary> {
         shape: None,
         diagnostics: Diagnostics { newton_steps: mode.map(|m| m.steps), ..Diagnostics::default() },
         warnings: Vec::new(),
-    })
+    }))
 }
 
 impl<'a> Task<'a> {

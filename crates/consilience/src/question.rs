@@ -4,7 +4,7 @@ use crate::data::{Fact, Recipe, Request};
 use crate::estimate::chains::SampleDiagnostics;
 use crate::estimate::{Batch, Estimate, Shape};
 use crate::math::Matrix;
-use crate::model::Model;
+use crate::model::{Centred, Model};
 use crate::study::Local;
 use crate::target::Expansion;
 use crate::{Error, Result, Warning};
@@ -122,12 +122,7 @@ pub enum Answer {
     /// To Describe: one fact per request.
     Description(Vec<Fact>),
     /// To Statistics.
-    Statistics {
-        /// Observations: rows, each counted with its weight.
-        observations: f64,
-        /// The upper triangular F with F'F = [X, y]'[X, y].
-        factor: Matrix,
-    },
+    Statistics(Centred),
     /// To Survey.
     Survey(Survey),
     /// To Fit.

@@ -3,8 +3,8 @@
 use crate::data::draws::write_draws;
 use crate::data::{Moments, Recipe, ShardData, describe};
 use crate::fit::{augment, fit};
-use crate::math::{Triangle, fingerprint};
-use crate::model::{Likelihood, Model, Subposterior, chunk_rows, over_chunks};
+use crate::math::fingerprint;
+use crate::model::{Centred, Likelihood, Model, Subposterior, chunk_rows, over_chunks};
 use crate::question::{Answer, FitOrder, Question, Share, Summary, Survey};
 use crate::target::Target;
 use crate::{Error, Place, Result};
@@ -191,13 +191,10 @@ impl Shard {
             let weights = design.weights.unwrap_or_else(|| vec![1.0; design.response.len()]);
             let columns = design.columns.iter().chain([&design.response]);
             let columns: Vec<&[f64]> = columns.map(Vec::as_slice).collect();
-            Ok((Triangle::of_columns(&columns, &weights), weights.iter().sum::<f64>()))
+            Ok(Centred::of_columns(&columns, &weights))
         });
         let parts = parts.into_iter().collect::<Result<Vec<_>>>()?;
-        let observations = parts.iter().map(|(_, weight)| weight).sum();
-        let triangles = parts.into_iter().map(|(triangle, _)| triangle).collect();
-        let factor = Triangle::merge(triangles).expect("there is at least one batch").into_root();
-        Ok(Answer::Statistics { observations, factor })
+        Ok(Answer::Statistics(Centred::merge(parts.iter())))
     }
 
     fn survey(&self, model: &Model) -> Result<Survey> {

@@ -3,7 +3,7 @@
 
 use crate::data::{Fact, Levels, Moments, Recipe, Request, Variable};
 use crate::math::{Cholesky, Matrix};
-use crate::model::Model;
+use crate::model::{Centred, Model};
 use crate::question::{Answer, FitOrder, Question, Share, Summary, Survey};
 use crate::target::Expansion;
 
@@ -103,6 +103,7 @@ fn recipe(recipe: &Recipe) -> Fault {
 /// Whether this can be an answer to the question.
 pub(crate) fn answer(answer: &Answer, question: &Question) -> Fault {
     let d = question.model().map_or(0, |m| m.dim());
+    let finite = |v: &[f64]| v.iter().all(|x| x.is_finite());
     match (question, answer) {
         (Question::Describe { requests, .. }, Answer::Description(facts)) => {
             if facts.len() != requests.len() {
@@ -127,14 +128,17 @@ pub(crate) fn answer(answer: &Answer, question: &Question) -> Fault {
             let numbers = || found.means.data().iter().chain(found.factors.data());
             ensure(numbers().all(|v| v.is_finite()), "its conditionals are not finite")?;
         }
-        (Question::Statistics { recipe }, Answer::Statistics { observations, factor }) => {
-            let size = recipe.columns.len() + 1;
+        (Question::Statistics { recipe }, Answer::Statistics(found)) => {
+            let Centred { observations, shifts, factor } = found;
+            let size = recipe.columns.len() + 2;
             ensure(
                 observations.is_finite() && *observations >= 0.0,
                 "its number of rows is negative or infinite",
             )?;
             ensure(factor.has_size(size, size), "its sums of products have the wrong size")?;
             ensure(factor.is_sound(size, size), "its sums of products are not finite")?;
+            ensure(shifts.len() == size - 1, "its means are too many or too few")?;
+            ensure(finite(shifts), "its means are not finite")?;
         }
         (Question::Expand { thetas, .. }, Answer::Expansions(found)) => {
             ensure(found.len() == thetas.rows(), "it is about more points or fewer")?;

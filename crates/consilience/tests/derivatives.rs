@@ -75,7 +75,7 @@ fn target(family: Family, prior: Prior, share: f64) -> (Subposterior, Design) {
     let likelihood =
         Arc::new(Likelihood::new(family, design.clone(), &[None; 4], None, Kernel::Auto));
     let d = likelihood.dim();
-    (Subposterior::new(likelihood, vec![prior; d], share, vec![0.0; d]).alone(), design)
+    (Subposterior::new(likelihood, vec![prior; d], share, vec![0.0; d]), design)
 }
 
 const POINTS: [[f64; 5]; 3] =

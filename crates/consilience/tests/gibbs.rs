@@ -9,7 +9,7 @@ use consilience::data::Design;
 use consilience::engine::Silent;
 use consilience::estimate::{Chib, Mode, importance, newton};
 use consilience::kernel::Kernel;
-use consilience::math::{LOG_2PI, Matrix, log_sum_exp, stream};
+use consilience::math::{LOG_2PI, Matrix, Proposal, log_sum_exp, stream};
 use consilience::model::{Family, Likelihood, Prior, Subposterior};
 use consilience::plan::Plan;
 use consilience::sample::{GibbsDraws, gibbs};

@@ -1,9 +1,10 @@
 //! Gaussian models from one round: sufficient statistics are all that their likelihood knows.
 //!
-//! Every shard sends n and the triangular factor F of its rows [X, y], X being the union of all
-//! models' columns: F'F holds X'X, X'y and y'y. Factors are put together at the centre, and any
-//! model's likelihood is a choice of columns of the result. From there on no shard is needed: with
-//! normal priors the evidence is an integral over log σ alone, with others it is sampled here.
+//! Every shard sends n, the means m of its columns [X, y] and the triangular factor F of these columns
+//! around m, X being the union of all models' columns: they hold X'X, X'y and y'y. Factors are put
+//! together at the centre, and any model's likelihood is a choice of columns of the result. From there on
+//! no shard is needed: with normal priors, and a few others, the evidence is an integral over log σ and a
+//! few variances, otherwise it is sampled here.
 
 use super::exact::Exact;
 use super::{
@@ -14,10 +15,12 @@ use crate::data::{Places, union};
 use crate::engine::Session;
 use crate::estimate::{Linear, newton};
 use crate::fit::fit;
-use crate::math::{Matrix, Triangle};
-use crate::model::{Coordinates, Family, Gaussian, Likelihood, Model, Subposterior, Warped};
+use crate::math::stream;
+use crate::model::{
+    Centred, Coordinates, Family, Gaussian, Likelihood, Model, Subposterior, Warped,
+};
 use crate::question::{Answer, Diagnostics, FitOrder, Question, Summary};
-use crate::study::{Combine, Local};
+use crate::study::{Combine, EvidenceOptions, Local};
 use crate::target::{Expansion, Target};
 use crate::{Level, Result, Warning};
 use std::sync::Arc;
@@ -30,17 +33,11 @@ const OWN_ROUNDS: usize = 100;
 
 /// What one round says about all models of a study.
 pub(super) struct Statistics {
-    shards: Vec<Part>,
-    all: Part,
+    shards: Vec<Centred>,
+    all: Centred,
     /// All shards but one, for each of them, if that is wanted.
-    without: Option<Vec<Part>>,
+    without: Option<Vec<Centred>>,
     places: Vec<Places>,
-}
-
-/// Rows that are known by their statistics.
-struct Part {
-    observations: f64,
-    factor: Matrix,
 }
 
 /// Asks for statistics where they are enough: Gaussian models, combined exactly. All models of a
@@ -56,82 +53,68 @@ pub(super) fn gather(session: &Session, settings: &[Setting]) -> Result<Option<A
         return Ok(None);
     }
     let (recipe, places) = union(&recipes);
-    let size = recipe.columns.len() + 1;
-    if size > MOST_COLUMNS {
+    let columns = recipe.columns.len() + 1;
+    if columns > MOST_COLUMNS {
         return Ok(None);
     }
     let question = Question::Statistics { recipe: Arc::new(recipe) };
     let answers = session.ask(&[question])?.pop().unwrap_or_default();
-    let shards: Vec<Part> = answers
+    let shards: Vec<Centred> = answers
         .into_iter()
         .map(|answer| match answer {
-            Answer::Statistics { observations, factor } => Part { observations, factor },
+            Answer::Statistics(found) => found,
             _ => unreachable!("the session checks kinds"),
         })
         .collect();
-    let all = Part::together(shards.iter(), size);
+    let all = Centred::merge(shards.iter());
     let wanted = settings.iter().any(|s| s.extras.leave_one_out);
-    let without = wanted.then(|| without_each(&shards, size));
+    let without = wanted.then(|| without_each(&shards, columns));
     Ok(Some(Arc::new(Statistics { shards, all, without, places })))
 }
 
 /// All parts but one, for each of them: from those before it and those after it.
-fn without_each(parts: &[Part], size: usize) -> Vec<Part> {
-    let nobody = || Part::together([].into_iter(), size);
-    let mut after = vec![nobody()];
+fn without_each(parts: &[Centred], columns: usize) -> Vec<Centred> {
+    let mut after = vec![Centred::of_none(columns)];
     for part in parts.iter().skip(1).rev() {
-        let last = after.last().expect("it begins with nobody");
-        after.push(Part::together([part, last].into_iter(), size));
+        let last = after.last().expect("it begins with none");
+        after.push(Centred::merge([part, last].into_iter()));
     }
-    let mut before = nobody();
+    let mut before = Centred::of_none(columns);
     let mut without = Vec::new();
     for (part, after) in parts.iter().zip(after.iter().rev()) {
-        without.push(Part::together([&before, after].into_iter(), size));
-        before = Part::together([&before, part].into_iter(), size);
+        without.push(Centred::merge([&before, after].into_iter()));
+        before = Centred::merge([&before, part].into_iter());
     }
     without
 }
 
-impl Part {
-    fn together<'a>(parts: impl Iterator<Item = &'a Part> + Clone, size: usize) -> Part {
-        Part {
-            observations: parts.clone().map(|s| s.observations).sum(),
-            factor: Triangle::of_rows(parts.map(|s| &s.factor), size).into_root(),
+/// A model on rows that are known by their statistics, its columns in these places.
+fn target(part: &Centred, model: &Model, places: &Places, share: f64) -> Subposterior {
+    let mut taken: Vec<(usize, f64)> = places.offsets.iter().map(|&place| (place, 1.0)).collect();
+    let mut free = Vec::new();
+    for (parameter, &place) in model.parameters.iter().zip(&places.columns) {
+        match parameter.prior.fixed() {
+            Some(value) => taken.push((place, value)),
+            None => free.push(place),
         }
     }
-
-    /// The likelihood of a model whose columns have these places.
-    fn gaussian(&self, model: &Model, places: &Places) -> Gaussian {
-        let outcome = self.factor.cols() - 1;
-        let column = |j: usize| (0..=outcome).map(|i| self.factor[(i, j)]).collect::<Vec<f64>>();
-        let mut target = column(outcome);
-        let mut take_off = |value: f64, place: usize| {
-            for (i, t) in target.iter_mut().enumerate() {
-                *t -= value * self.factor[(i, place)];
-            }
-        };
-        places.offsets.iter().for_each(|&place| take_off(1.0, place));
-        let mut columns = Vec::new();
-        for (parameter, &place) in model.parameters.iter().zip(&places.columns) {
-            match parameter.prior.fixed() {
-                Some(value) => take_off(value, place),
-                None => columns.push(column(place)),
-            }
-        }
-        columns.push(target);
-        let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
-        let factor = Triangle::of_columns(&slices, &vec![1.0; outcome + 1]);
-        Gaussian::from_factor(factor.root(), self.observations)
-    }
-
-    fn target(&self, model: &Model, places: &Places, share: f64) -> Subposterior {
-        let likelihood = Likelihood::of_gaussian(self.gaussian(model, places), fixed_log_sd(model));
-        Subposterior::new(Arc::new(likelihood), model.free_priors(), share, model.start())
-    }
+    let likelihood = Likelihood::of_gaussian(part.gaussian(&free, &taken), fixed_log_sd(model));
+    Subposterior::new(Arc::new(likelihood), model.free_priors(), share, model.start())
 }
 
 fn fixed_log_sd(model: &Model) -> Option<f64> {
     model.parameters.last().and_then(|p| p.prior.fixed())
+}
+
+/// What to say where some coefficients fit every row.
+fn perfect_fit(gaussian: &Gaussian, fixed: Option<f64>) -> Option<Warning> {
+    let more = gaussian.observations() > gaussian.rank() as f64 + 0.5;
+    let perfect = gaussian.rest() == 0.0 && more && fixed.is_none();
+    perfect.then(|| {
+        let message = "the coefficients fit every row but for rounding: how small log_sd can be, and with it the evidence, rests on its prior alone";
+        let advice = "see whether the outcome is computed from the columns, or is the same everywhere";
+        Warning::new(Level::Caution, "perfect-fit", message, advice)
+    })
 }
 
 /// The combination of one model from the statistics of all shards.
@@ -149,14 +132,11 @@ impl Pooled {
 
     fn evidence(&self, summaries: Option<Vec<Summary>>) -> Result<Evidence> {
         let (model, places) = (&self.setting.model, &self.statistics.places[self.number]);
-        let all = self.statistics.all.target(model, places, 1.0);
-        let mut evidence = self.of(&all)?;
-        if self.setting.extras.posterior && evidence.draws.is_none() {
-            evidence.draws = self.sampled(&all)?.draws;
-        }
+        let all = target(&self.statistics.all, model, places, 1.0);
+        let mut evidence = self.of(&all, self.setting.extras.posterior)?;
         if let Some(without) = &self.statistics.without {
             let left_out = without.iter().enumerate().map(|(s, part)| {
-                let rest = self.of(&part.target(model, places, 1.0));
+                let rest = self.of(&target(part, model, places, 1.0), false);
                 rest.map_err(|e| e.for_shard(s)).map(|rest| LeftOut::apart(&evidence, &rest))
             });
             evidence.left_out = Some(left_out.collect::<Result<_>>()?);
@@ -170,8 +150,11 @@ impl Pooled {
         Ok(evidence)
     }
 
-    fn of(&self, target: &Subposterior) -> Result<Evidence> {
-        self.integrated(target).map_or_else(|| self.sampled(target), Ok)
+    fn of(&self, target: &Subposterior, posterior: bool) -> Result<Evidence> {
+        match self.integrated(target, posterior)? {
+            Some(evidence) => Ok(evidence),
+            None => self.sampled(target),
+        }
     }
 
     /// The evidence by draws: importance draws, or chains where these are poor. Many coefficients under a
@@ -216,20 +199,28 @@ impl Pooled {
         })
     }
 
-    /// The evidence by an integral over log σ, if the priors allow.
-    fn integrated(&self, all: &Subposterior) -> Option<Evidence> {
-        let (gaussian, fixed) = all.likelihood().gaussian()?;
+    /// The evidence by quadrature, if the priors allow, with draws of the posterior if they are wanted.
+    fn integrated(&self, all: &Subposterior, posterior: bool) -> Result<Option<Evidence>> {
+        let Some((gaussian, fixed)) = all.likelihood().gaussian() else { return Ok(None) };
         let found = Linear::new(gaussian, all.priors(), 1.0, fixed)?;
-        let method = if found.nodes == 1 { "closed form" } else { "quadrature" };
+        let Some(found) = found else { return Ok(None) };
+        let draws = posterior.then(|| {
+            let EvidenceOptions { seed, draws, .. } = self.setting.options;
+            // Not the stream of any shard.
+            let shard = self.setting.shards() as u64;
+            let mut rng = stream(seed, self.setting.model.stream(), shard, "quadrature");
+            PosteriorDraws::Weighted(found.draws(draws, &mut rng))
+        });
         let diagnostics = CombineDiagnostics {
-            method,
+            method: if found.closed_form { "closed form" } else { "quadrature" },
             newton_rounds: 0,
             weigh_rounds: 0,
             peaks: Vec::new(),
             draws: Diagnostics::default(),
         };
+        let warnings = perfect_fit(gaussian, fixed).into_iter().collect();
         let evidence = self.setting.evidence(found.log_z, found.mean, found.covariance);
-        Some(Evidence { diagnostics: Some(diagnostics), ..evidence })
+        Ok(Some(Evidence { diagnostics: Some(diagnostics), draws, warnings, ..evidence }))
     }
 
     /// The evidence by the same search and draws as over many rounds, all of them answered here.
@@ -273,7 +264,7 @@ impl Pooled {
         let parts = self.statistics.shards.iter().zip(self.setting.shares());
         let mut parts: Vec<Expansion> = parts
             .map(|(part, share)| {
-                let at = part.target(model, places, share).expand(&theta);
+                let at = target(part, model, places, share).expand(&theta);
                 coordinates.expand(z, &theta, &at, share)
             })
             .collect();

@@ -1,29 +1,30 @@
-//! The evidence of a Gaussian linear model with normal priors, by quadrature.
+//! The evidence of a Gaussian linear model by quadrature.
 //!
-//! Given σ the coefficients integrate out in closed form. With R'R = X'X, priors N(m, S²) and the
-//! singular values R·S = Σ dⱼ uⱼvⱼ', cⱼ = uⱼ'(z − Rm), τ = 1/σ²,
+//! Given σ, coefficients with normal priors integrate out in closed form. With R'R = X'X, priors N(m, S²)
+//! and the singular values R·S = Σ dⱼ uⱼvⱼ', cⱼ = uⱼ'(z − Rm),
 //!
 //! ```text
-//! log p(y|σ) = −n log σ − n/2 log 2π − ½ Σ log(1 + τdⱼ²) − ½τ [ρ² + Σ cⱼ²/(1 + τdⱼ²)]
+//! log p(y|σ) = −n log σ − n/2 log 2π − ½ Σ log(1 + dⱼ²/σ²) − ½ [ρ²/σ² + Σ cⱼ²/(σ² + dⱼ²)]
 //! ```
 //!
-//! where ρ is what no coefficient reaches. What is left is an integral over u = log σ, for which the
-//! trapezoidal rule converges faster than any power of its step.
+//! where ρ is what no coefficient reaches. What is left is an integral over u = log σ. A few coefficients
+//! may have Student-t or Laplace priors: they keep a column each beside c, and their prior variances are
+//! integrated over within (see `mixed`).
 
-use super::Estimate;
-use crate::math::svd::Svd;
-use crate::math::{LOG_2PI, Matrix, dot};
+use super::rotated::Rotated;
+use super::{Estimate, Weighted};
+use crate::math::line::{self, Node};
+use crate::math::ziggurat::normal;
+use crate::math::{Matrix, Stream};
 use crate::model::{Gaussian, Prior};
-use libm::{exp, log, log1p};
+use crate::{Error, Result};
+use rand::RngExt;
 
-/// Nats below the peak at which an integrand no longer counts.
-const NEGLIGIBLE: f64 = 45.0;
+/// The most integrals one within the other: over log σ and over log variances.
+const MOST_INTEGRALS: usize = 2;
 
-/// Where log σ is looked for: e^±300 squared still is a number.
-const FURTHEST: f64 = 300.0;
-
-/// The most nodes of a rule.
-const MOST_NODES: usize = 20_000;
+/// The relative accuracy that integrals aim at.
+const ACCURACY: f64 = 1e-11;
 
 /// The evidence and the posterior's moments.
 #[derive(Debug, Clone)]
@@ -34,196 +35,239 @@ pub struct Linear {
     pub mean: Vec<f64>,
     /// Posterior covariance.
     pub covariance: Matrix,
-    /// Nodes of the rule; 1 where σ is fixed.
-    pub nodes: usize,
+    /// Whether there was nothing to integrate over numerically.
+    pub closed_form: bool,
+    model: Rotated,
+    spread: Spread,
+    /// Nodes of the integral over log σ; empty where it is held fixed.
+    nodes: Vec<Node>,
 }
 
-/// The model in coordinates in which the coefficients are independent given σ.
-struct Rotated {
-    observations: f64,
-    /// log ∫ p(β)ʷ dβ, which the power of a normal density lacks to be one.
-    log_alpha: f64,
-    /// dⱼ², cⱼ and ρ².
-    squares: Vec<f64>,
-    along: Vec<f64>,
-    rest: f64,
-    /// β = m + S·V'b: the rows of V, the prior's means and standard deviations.
-    directions: Matrix,
-    means: Vec<f64>,
-    sds: Vec<f64>,
+/// log σ: held at a value, or with this share of its prior.
+#[derive(Debug, Clone, Copy)]
+enum Spread {
+    Fixed(f64),
+    Free(Prior, f64),
+}
+
+impl Spread {
+    fn log_prior(&self, u: f64) -> f64 {
+        match self {
+            Spread::Fixed(_) => 0.0,
+            Spread::Free(prior, share) => share * prior.log_density(u),
+        }
+    }
 }
 
 impl Linear {
     /// ∫ p(y|θ) p(θ)ʷ dθ for these priors: of the coefficients, then of log σ if it is free. `None` if
-    /// a coefficient's prior is not normal, or if the integral over log σ has no single clear peak.
+    /// too many coefficients have priors that are not normal. Fails where the integral is infinite.
     pub fn new(
         gaussian: &Gaussian,
         priors: &[Prior],
         share: f64,
         fixed_log_sd: Option<f64>,
-    ) -> Option<Linear> {
-        let p = gaussian.reduced().1.len();
-        let model = Rotated::new(gaussian, &priors[..p], share)?;
-        match (fixed_log_sd, priors.get(p)) {
-            (Some(u), _) => Some(model.given(u)),
-            (None, Some(prior)) => {
-                model.integrate(&|u| (share * prior.log_density(u), share * prior.slope(u)))
-            }
-            (None, None) => None,
+    ) -> Result<Option<Linear>> {
+        let p = gaussian.coefficients();
+        let spread = match (fixed_log_sd, priors.get(p)) {
+            (Some(u), _) => Spread::Fixed(u),
+            (None, Some(prior)) => Spread::Free(*prior, share),
+            (None, None) => return Ok(None),
+        };
+        refuse_infinite(gaussian, spread)?;
+        let others = priors[..p].iter().filter(|p| !matches!(p, Prior::Normal { .. })).count();
+        let integrals = others + usize::from(fixed_log_sd.is_none());
+        if integrals > MOST_INTEGRALS {
+            return Ok(None);
         }
+        let model = Rotated::new(gaussian, &priors[..p], share, ACCURACY);
+        model.map(|model| Linear::of(model, spread)).transpose()
+    }
+
+    fn of(model: Rotated, spread: Spread) -> Result<Linear> {
+        let d = model.centres.len();
+        let (Spread::Free(prior, share), variances) = (spread, &model.variances) else {
+            let Spread::Fixed(u) = spread else { unreachable!("it is one of two") };
+            let value = model.log_likelihood(u);
+            let (few, error) = model.variances.moments(0, &model.corner(u).0);
+            let (mean, inner) = model.moments_given(u, &few);
+            let (mean, covariance) = model.turned(&mean, &inner, false);
+            let log_z = Estimate::new(value, error + rounding(value));
+            let (closed_form, nodes) = (model.other.is_empty(), Vec::new());
+            return Ok(Linear { log_z, mean, covariance, closed_form, model, spread, nodes });
+        };
+        let g = |u: f64| {
+            let prior = spread.log_prior(u);
+            if prior == f64::NEG_INFINITY { prior } else { prior + model.log_likelihood(u) }
+        };
+        let (mesh, breaks) = mesh(&model, &prior, share);
+        let failed = || {
+            let message = "the integral over log_sd has no finite value; write the outcome in other units, or use a prior of log_sd with a smaller spread";
+            Error::numeric(message).for_parameter("log_sd")
+        };
+        let line = line::integrate(&g, &mesh, &breaks, variances.accuracy).ok_or_else(failed)?;
+        let value = line.log_integral;
+        let (mut parts, mut error) = (Vec::new(), line.error);
+        // Moments need not be as exact as the evidence.
+        for (weight, node) in line.nodes.iter().map(|n| (n.mass(value), n)).filter(|n| n.0 > 1e-14)
+        {
+            let (few, inner_error) = variances.moments(0, &model.corner(node.x).0);
+            error += weight * inner_error;
+            parts.push((weight, model.moments_given(node.x, &few)));
+        }
+        if !value.is_finite() || error.is_nan() || error > 1e-4 {
+            return Err(failed());
+        }
+        let total: f64 = parts.iter().map(|(weight, _)| weight).sum();
+        let (mut mean, mut inner) = (vec![0.0; d + 1], Matrix::zeros(d + 1, d + 1));
+        for (weight, (own, covariance)) in &parts {
+            mean.iter_mut().zip(own).for_each(|(m, own)| *m += weight / total * own);
+            inner.add_scaled(weight / total, covariance);
+        }
+        for (weight, (own, _)) in &parts {
+            let off: Vec<f64> = own.iter().zip(&mean).map(|(own, m)| own - m).collect();
+            inner.add_outer(weight / total, &off);
+        }
+        let (mean, covariance) = model.turned(&mean, &inner, true);
+        let log_z = Estimate::new(value, error + rounding(value));
+        let nodes = line.nodes;
+        Ok(Linear { log_z, mean, covariance, closed_form: false, model, spread, nodes })
+    }
+
+    /// Draws of the posterior, all but equal in weight: cells of the quadrature in proportion to their
+    /// masses, a point in each, and coefficients given that point. The weights make up for a cell's being
+    /// taken for level.
+    pub fn draws(&self, count: usize, rng: &mut Stream) -> Weighted {
+        let mut cells = Vec::new();
+        match self.spread {
+            Spread::Fixed(u) => self.cells(u, None, count, rng, &mut cells),
+            Spread::Free(..) => {
+                let times = shared_out(&self.nodes, count, rng);
+                for (node, times) in self.nodes.iter().zip(times).filter(|(_, t)| *t > 0) {
+                    self.cells(node.x, Some(*node), times, rng, &mut cells);
+                }
+            }
+        }
+        // Neighbours in the list are neighbours in log σ.
+        for k in (1..cells.len()).rev() {
+            cells.swap(k, rng.random_range(0..=k));
+        }
+        let mut thetas = Matrix::zeros(cells.len(), self.mean.len());
+        let mut log_weights = Vec::new();
+        for (k, cell) in cells.iter().enumerate() {
+            log_weights.push(self.draw(cell, thetas.row_mut(k), rng));
+        }
+        Weighted { thetas, log_weights, log_target: Vec::new(), replicates: None }
+    }
+
+    /// The cells of so many draws given log σ.
+    fn cells(
+        &self,
+        u: f64,
+        node: Option<Node>,
+        count: usize,
+        rng: &mut Stream,
+        out: &mut Vec<Cell>,
+    ) {
+        let (model, size) = (&self.model, self.model.other.len());
+        let mut open = vec![(Cell { u, node, ells: Vec::new() }, model.corner(u).0, count)];
+        for k in 0..size {
+            let mut next = Vec::new();
+            for (cell, corner, count) in open {
+                let Some(line) = model.variances.line(k, &corner) else { continue };
+                let times = shared_out(&line.nodes, count, rng);
+                for (node, times) in line.nodes.iter().zip(times).filter(|(_, t)| *t > 0) {
+                    let ells = cell.ells.iter().chain([node]).copied().collect();
+                    let left = corner.without(k, size, node.x).0;
+                    next.push((Cell { ells, ..cell }, left, times));
+                }
+            }
+            open = next;
+        }
+        for (cell, _, count) in open {
+            out.extend(std::iter::repeat_n(cell, count));
+        }
+    }
+
+    /// A draw from a cell, and its log weight.
+    fn draw(&self, cell: &Cell, theta: &mut [f64], rng: &mut Stream) -> f64 {
+        let model = &self.model;
+        let mut within =
+            |node: &Node| node.cell.0 + (node.cell.1 - node.cell.0) * rng.random::<f64>();
+        let u = cell.node.map_or(cell.u, |node| within(&node));
+        let ells: Vec<f64> = cell.ells.iter().map(&mut within).collect();
+        let middle: Vec<f64> = cell.ells.iter().map(|node| node.x).collect();
+        let corner = model.corner(u).0;
+        let normals: Vec<f64> = ells.iter().map(|_| normal(rng)).collect();
+        let few = model.variances.draw(&corner, &ells, &normals);
+        let conditional = model.conditional(u, &few);
+        let mut b: Vec<f64> = conditional.map(|(m, v)| m + v.sqrt() * normal(rng)).collect();
+        // What the rows say nothing about is as the prior has it.
+        b.resize_with(model.normal.len(), || normal(rng));
+        model.back(&b, &few, theta);
+        if let Spread::Free(..) = self.spread {
+            theta[model.centres.len()] = u;
+        }
+        self.log_density(u, &ells) - self.log_density(cell.u, &middle)
+    }
+
+    /// Of log σ, the log variances and the data.
+    fn log_density(&self, u: f64, ells: &[f64]) -> f64 {
+        let (corner, outside) = self.model.corner(u);
+        let inner = self.model.variances.log_density(&corner, ells);
+        outside + self.spread.log_prior(u) + inner
     }
 }
 
-impl Rotated {
-    fn new(gaussian: &Gaussian, priors: &[Prior], share: f64) -> Option<Rotated> {
-        let (mut means, mut sds, mut log_alpha) = (Vec::new(), Vec::new(), 0.0);
-        for prior in priors {
-            let Prior::Normal { mean, sd } = *prior else { return None };
-            means.push(mean);
-            sds.push(sd / share.sqrt());
-            log_alpha += prior.log_alpha(share)?;
-        }
-        let (root, image, rest) = gaussian.reduced();
-        let mut scaled = root.clone();
-        for i in 0..scaled.rows() {
-            scaled.row_mut(i).iter_mut().zip(&sds).for_each(|(r, s)| *r *= s);
-        }
-        let svd = Svd::new(&scaled);
-        let mut left: Vec<f64> =
-            image.iter().zip(root.times(&means)).map(|(z, fit)| z - fit).collect();
-        let along: Vec<f64> = (0..means.len()).map(|j| dot(svd.left.row(j), &left)).collect();
-        for (j, c) in along.iter().enumerate() {
-            left.iter_mut().zip(svd.left.row(j)).for_each(|(l, u)| *l -= c * u);
-        }
-        Some(Rotated {
-            observations: gaussian.observations(),
-            log_alpha,
-            squares: svd.values.iter().map(|d| d * d).collect(),
-            along,
-            rest: dot(&left, &left) + rest * rest,
-            directions: svd.right,
-            means,
-            sds,
-        })
-    }
+/// Nodes that a draw comes from: of log σ (if it is free) and of the log variances.
+#[derive(Debug, Clone)]
+struct Cell {
+    u: f64,
+    node: Option<Node>,
+    ells: Vec<Node>,
+}
 
-    /// log p(y|σ) with log α, and its derivative in u = log σ.
-    fn log_likelihood(&self, u: f64) -> (f64, f64) {
-        let tau = exp(-2.0 * u);
-        let (mut misfit, mut logs) = (self.rest, 0.0);
-        let (mut slope, mut pull) = (-self.observations, self.rest);
-        for (&square, &c) in self.squares.iter().zip(&self.along) {
-            let ratio = tau * square;
-            let shrink = 1.0 / (1.0 + ratio);
-            misfit += c * c * shrink;
-            logs += log1p(ratio);
-            slope += 1.0 - shrink;
-            pull += c * c * shrink * shrink;
-        }
-        let value = -self.observations * (u + 0.5 * LOG_2PI) - 0.5 * logs - 0.5 * tau * misfit;
-        (value + self.log_alpha, slope + tau * pull)
+/// How many of so many draws each node gets: its share, rounded up or down.
+fn shared_out(nodes: &[Node], count: usize, rng: &mut Stream) -> Vec<usize> {
+    let top = nodes.iter().map(|n| n.height).fold(f64::NEG_INFINITY, f64::max);
+    let masses: Vec<f64> = nodes.iter().map(|n| n.mass(top)).collect();
+    let total: f64 = masses.iter().sum();
+    let (start, mut reached, mut given): (f64, f64, usize) = (rng.random(), 0.0, 0);
+    let mut times = Vec::new();
+    for (k, mass) in masses.iter().enumerate() {
+        reached += mass / total * count as f64;
+        let until = if k + 1 == masses.len() { count } else { (reached + start) as usize };
+        let until = until.clamp(given, count);
+        times.push(until - given);
+        given = until;
     }
+    times
+}
 
-    /// Conditional means and variances of the rotated coefficients.
-    fn conditional(&self, u: f64) -> impl Iterator<Item = (f64, f64)> {
-        let tau = exp(-2.0 * u);
-        self.squares.iter().zip(&self.along).map(move |(&square, &c)| {
-            let shrink = 1.0 / (1.0 + tau * square);
-            (tau * square.sqrt() * c * shrink, shrink)
-        })
+/// Where to look for peaks of the integral over log σ, and where its prior has a scale of its own.
+fn mesh(model: &Rotated, prior: &Prior, share: f64) -> (Vec<f64>, Vec<f64>) {
+    let (centre, width) = match *prior {
+        Prior::Normal { mean, sd } => (mean, sd / share.sqrt()),
+        Prior::Laplace { mean, scale } => (mean, scale / share),
+        Prior::StudentT { df, mean, scale } => (mean, scale * (df / (share * (df + 1.0))).sqrt()),
+        Prior::Fixed { value } => (value, 1.0),
+    };
+    let mut breaks = vec![centre];
+    for k in 0..8 {
+        let step = width * f64::from(1 << k);
+        breaks.extend([centre - step, centre + step]);
     }
-
-    fn given(&self, u: f64) -> Linear {
-        let (value, _) = self.log_likelihood(u);
-        let (b, variances): (Vec<f64>, Vec<f64>) = self.conditional(u).unzip();
-        let mut inner = Matrix::zeros(b.len(), b.len());
-        variances.iter().enumerate().for_each(|(j, v)| inner[(j, j)] = *v);
-        let (mean, covariance) = self.back(&b, &inner);
-        Linear { log_z: Estimate::new(value, rounding(value)), mean, covariance, nodes: 1 }
-    }
-
-    /// Mean and covariance of β from those of the rotated coefficients.
-    fn back(&self, b: &[f64], inner: &Matrix) -> (Vec<f64>, Matrix) {
-        let out = self.directions.transpose();
-        let turned = out.times(b);
-        let mean: Vec<f64> =
-            (0..b.len()).map(|i| self.means[i] + self.sds[i] * turned[i]).collect();
-        let mut covariance = out.product(inner).product(&self.directions);
-        for i in 0..b.len() {
-            for j in 0..b.len() {
-                covariance[(i, j)] *= self.sds[i] * self.sds[j];
-            }
-        }
-        (mean, covariance)
-    }
-
-    /// The integral over log σ; `prior` gives log p(u)ʷ and its slope.
-    fn integrate(&self, prior: &dyn Fn(f64) -> (f64, f64)) -> Option<Linear> {
-        let at = |u: f64| {
-            let (likelihood, prior) = (self.log_likelihood(u), prior(u));
-            (likelihood.0 + prior.0, likelihood.1 + prior.1)
-        };
-        let peak = peak(&|u| at(u).1)?;
-        let top = at(peak).0;
-        let curvature = (at(peak - 1e-4).1 - at(peak + 1e-4).1) / 2e-4;
-        let mut step = 0.5 / curvature.max(1e-4).sqrt();
-        let (mut log_z, mut error) = (f64::NAN, f64::INFINITY);
-        let mut nodes: Vec<(f64, f64)> = Vec::new();
-        // Halve the step until that changes nothing; the first halving nearly always says so.
-        for _ in 0..12 {
-            nodes = rule(&|u| at(u).0 - top, peak, step)?;
-            let sum: f64 = nodes.iter().map(|(_, height)| height).sum();
-            let finer = top + log(step * sum);
-            error = (finer - log_z).abs();
-            log_z = finer;
-            if error < 1e-11 {
-                break;
-            }
-            step *= 0.5;
-        }
-        if error.is_nan() || error >= 1e-6 {
-            return None;
-        }
-        let (mean, covariance) = self.moments(&nodes);
-        let log_z = Estimate::new(log_z, error.max(rounding(log_z)));
-        Some(Linear { log_z, mean, covariance, nodes: nodes.len() })
-    }
-
-    /// Moments of (β, u) over the nodes (u, height).
-    fn moments(&self, nodes: &[(f64, f64)]) -> (Vec<f64>, Matrix) {
-        let p = self.means.len();
-        let total: f64 = nodes.iter().map(|(_, height)| height).sum();
-        let mut mean = vec![0.0; p + 1];
-        let mut inner = Matrix::zeros(p + 1, p + 1);
-        let point = |u: f64| -> (Vec<f64>, Vec<f64>) {
-            let (mut b, variances): (Vec<f64>, Vec<f64>) = self.conditional(u).unzip();
-            b.push(u);
-            (b, variances)
-        };
-        for &(u, height) in nodes {
-            let (b, variances) = point(u);
-            mean.iter_mut().zip(&b).for_each(|(m, b)| *m += height / total * b);
-            for (j, v) in variances.iter().enumerate() {
-                inner[(j, j)] += height / total * v;
-            }
-        }
-        for &(u, height) in nodes {
-            let offset: Vec<f64> = point(u).0.iter().zip(&mean).map(|(b, m)| b - m).collect();
-            inner.add_outer(height / total, &offset);
-        }
-        let block = (0..p).flat_map(|i| inner.row(i)[..p].to_vec()).collect();
-        let (mut beta, covariance) = self.back(&mean[..p], &Matrix::from_rows(p, p, block));
-        let cross = self.directions.transpose().times(&inner.row(p)[..p]);
-        let mut all = Matrix::zeros(p + 1, p + 1);
-        for i in 0..p {
-            all.row_mut(i)[..p].copy_from_slice(covariance.row(i));
-            all[(i, p)] = self.sds[i] * cross[i];
-            all[(p, i)] = all[(i, p)];
-        }
-        all[(p, p)] = inner[(p, p)];
-        beta.push(mean[p]);
-        (beta, all)
-    }
+    let mut turns = model.turns();
+    turns.push(centre);
+    let low = turns.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = turns.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let step = if model.other.is_empty() { 0.125 } else { 0.5 };
+    let cells = ((high - low) / step) as usize + 16;
+    let mut mesh: Vec<f64> = (0..=cells).map(|k| low + step * (k as f64 - 8.0)).collect();
+    mesh.extend(&breaks);
+    mesh.sort_unstable_by(f64::total_cmp);
+    mesh.dedup();
+    (mesh, breaks)
 }
 
 /// What rounding may have done to a sum of this size.
@@ -231,35 +275,28 @@ fn rounding(value: f64) -> f64 {
     8.0 * f64::EPSILON * value.abs()
 }
 
-/// Where a slope changes from up to down; `None` if it does so more than once, or never.
-fn peak(slope: &dyn Fn(f64) -> f64) -> Option<f64> {
-    let cells = 4 * FURTHEST as usize;
-    let at = |k: usize| -FURTHEST + 0.5 * k as f64;
-    let up: Vec<bool> = (0..=cells).map(|k| slope(at(k)) > 0.0).collect();
-    let mut turns = (0..cells).filter(|&k| up[k] && !up[k + 1]);
-    let (first, None) = (turns.next()?, turns.next()) else { return None };
-    let (mut low, mut high) = (at(first), at(first + 1));
-    for _ in 0..60 {
-        let middle = 0.5 * (low + high);
-        if slope(middle) > 0.0 { low = middle } else { high = middle }
+/// Fails where the integral over log σ is infinite: some coefficients fit every row, so that the
+/// likelihood grows like e^(n − r)|log σ| as σ falls, with r directions of the coefficients that the rows
+/// determine, and the prior of log σ does not fall as fast. On the other side it falls like e^−n·log σ.
+fn refuse_infinite(gaussian: &Gaussian, spread: Spread) -> Result<()> {
+    let Spread::Free(prior, share) = spread else { return Ok(()) };
+    let (n, r) = (gaussian.observations(), gaussian.rank() as f64);
+    if gaussian.rest() != 0.0 || n == 0.0 {
+        return Ok(());
     }
-    Some(0.5 * (low + high))
-}
-
-/// Nodes (u, e^g(u)) of the trapezoidal rule with this step, as far as they count, left to right.
-fn rule(g: &dyn Fn(f64) -> f64, peak: f64, step: f64) -> Option<Vec<(f64, f64)>> {
-    let side = |sign: f64| -> Option<Vec<(f64, f64)>> {
-        let mut nodes = Vec::new();
-        for k in 1..MOST_NODES {
-            let u = peak + sign * step * k as f64;
-            let value = g(u);
-            if value.is_nan() || value <= -NEGLIGIBLE {
-                return Some(nodes);
-            }
-            nodes.push((u, exp(value)));
-        }
-        None
+    // Weights are rounded.
+    let growth = if (n - r).abs() < 1e-9 * n { 0.0 } else { n - r };
+    let bounded = match prior {
+        Prior::Laplace { scale, .. } => share / scale > growth,
+        Prior::StudentT { df, .. } => growth < 0.0 || growth == 0.0 && share * (df + 1.0) > 1.0,
+        _ => true,
     };
-    let (left, right) = (side(-1.0)?, side(1.0)?);
-    Some(left.into_iter().rev().chain([(peak, exp(g(peak)))]).chain(right).collect())
+    if bounded {
+        return Ok(());
+    }
+    let power = if share == 1.0 { String::new() } else { format!(" to the power {share:.3}") };
+    let message = format!(
+        "the evidence is infinite: the coefficients fit every row but for rounding, so that the likelihood grows without end as log_sd falls, and the prior {prior}{power} is too heavy-tailed to bound it; use a normal prior as in log_sd = \"normal(0, 1)\", or hold it fixed, and see whether the outcome is computed from the columns, is the same everywhere, or has too few rows"
+    );
+    Err(Error::numeric(message).for_parameter("log_sd"))
 }

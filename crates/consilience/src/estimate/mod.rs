@@ -7,8 +7,10 @@ pub mod chib;
 pub mod importance;
 pub mod laplace;
 pub mod linear;
+mod mixed;
 pub mod newton;
 pub mod pareto;
+mod rotated;
 pub mod search;
 pub mod shape;
 

@@ -6,6 +6,7 @@
 
 pub mod counts;
 pub mod fft;
+pub mod line;
 pub mod matrix;
 pub mod proposal;
 pub mod random;

@@ -1,9 +1,39 @@
 //! The Gaussian likelihood, which knows its rows through a triangle of numbers.
 
 use super::likelihood::append;
-use crate::math::{LOG_2PI, Matrix, dot};
+use crate::math::{LOG_2PI, Matrix, Triangle, dot};
 use crate::target::Expansion;
 use libm::exp;
+
+/// How the coordinates of a factor differ from the coefficients: β′ = β + a(m′β − level). See
+/// [`Centred::gaussian`](super::Centred::gaussian).
+#[derive(Debug, Clone)]
+pub struct Shift {
+    /// a: the combination of columns that is the column of ones.
+    pub ways: Vec<f64>,
+    /// m: what was taken off each column.
+    pub shifts: Vec<f64>,
+    /// What was taken off the outcome.
+    pub level: f64,
+}
+
+impl Shift {
+    /// No difference, for so many coefficients.
+    pub fn none(coefficients: usize) -> Shift {
+        Shift { ways: vec![0.0; coefficients], shifts: vec![0.0; coefficients], level: 0.0 }
+    }
+
+    /// How far the ones are moved at β.
+    fn lift(&self, beta: &[f64]) -> f64 {
+        self.shifts.iter().zip(beta).map(|(m, b)| m * b).sum::<f64>() - self.level
+    }
+
+    /// A gradient in β from one in β′.
+    fn back(&self, gradient: &mut [f64]) {
+        let along: f64 = self.ways.iter().zip(&*gradient).map(|(a, g)| a * g).sum();
+        gradient.iter_mut().zip(&self.shifts).for_each(|(g, m)| *g += m * along);
+    }
+}
 
 /// A Gaussian likelihood is a quadratic function of β, taken around a point b near the
 /// least-squares solution and through a triangular factor, so that nothing large cancels:
@@ -11,23 +41,51 @@ use libm::exp;
 /// ```text
 /// RSS(β) = RSS(b) − 2(β − b)'X'r + |R(β − b)|²,   r = y − Xb,   R'R = X'X.
 /// ```
+///
+/// All of that is in the coordinates of a [`Shift`].
 #[derive(Debug, Clone)]
 pub struct Gaussian {
     observations: f64,
     around: Vec<f64>,
     rss: f64,
     xr: Vec<f64>,
-    /// R, upper triangular, and its transpose.
+    /// R, upper triangular, and its transpose. A row is 0 where the columns before it determine a column.
     root: Matrix,
     root_transposed: Matrix,
     /// The target in the coordinates of R: y − Xβ has the length of (`image` − Rβ, `rest`).
     image: Vec<f64>,
     rest: f64,
+    shift: Shift,
 }
 
 impl Gaussian {
-    /// The likelihood of all rows A = [X, y] with this triangular factor of A'A.
-    pub fn from_factor(factor: &Matrix, observations: f64) -> Gaussian {
+    /// The likelihood of all rows A = [X, y] with this triangular factor of A'A. What is left of a column
+    /// after those before it, and of the outcome after all, is 0 where it is nothing but rounding.
+    pub fn new(mut factor: Matrix, observations: f64, shift: Shift) -> Gaussian {
+        let p = factor.cols() - 1;
+        let sure = 8.0 * f64::EPSILON * (p as f64 + observations.max(1.0).sqrt());
+        let length = |factor: &Matrix, j: usize| {
+            (0..=j).map(|i| factor[(i, j)] * factor[(i, j)]).sum::<f64>().sqrt()
+        };
+        let lengths: Vec<f64> = (0..=p).map(|j| length(&factor, j)).collect();
+        for j in 0..p {
+            if factor[(j, j)].abs() <= sure * lengths[j] {
+                fold_down(&mut factor, j);
+            }
+        }
+        let mut gaussian = Gaussian::of(factor, observations, shift);
+        // The data themselves are rounded too.
+        let shift = &gaussian.shift;
+        let terms = shift.shifts.iter().zip(&gaussian.around).map(|(m, b)| (m * b).abs());
+        let size = shift.level.abs() + terms.sum::<f64>();
+        if gaussian.rest <= sure * lengths[p] + f64::EPSILON * size * observations.sqrt() {
+            gaussian.rss -= gaussian.rest * gaussian.rest;
+            gaussian.rest = 0.0;
+        }
+        gaussian
+    }
+
+    fn of(factor: Matrix, observations: f64, shift: Shift) -> Gaussian {
         let p = factor.cols() - 1;
         let part = |i: usize| factor.row(i)[..p].to_vec();
         let root = Matrix::from_rows(p, p, (0..p).flat_map(part).collect());
@@ -39,7 +97,7 @@ impl Gaussian {
             image.iter().zip(root.times(&around)).map(|(z, fit)| z - fit).collect();
         let rss = dot(&left, &left) + rest * rest;
         let xr = root_transposed.times(&left);
-        Gaussian { observations, around, rss, xr, root, root_transposed, image, rest }
+        Gaussian { observations, around, rss, xr, root, root_transposed, image, rest, shift }
     }
 
     /// The likelihood to a power: every row counts for that many.
@@ -52,7 +110,24 @@ impl Gaussian {
         }
         factor[(p, p)] = self.rest;
         factor.scale(power.sqrt());
-        Gaussian::from_factor(&factor, power * self.observations)
+        Gaussian::of(factor, power * self.observations, self.shift.clone())
+    }
+
+    /// The same with its coefficients in another order.
+    pub fn ordered(&self, order: &[usize]) -> Gaussian {
+        if order.iter().enumerate().all(|(k, &j)| k == j) {
+            return self.clone();
+        }
+        let p = self.image.len();
+        let column = |j: usize| self.root_transposed.row(j).iter().copied().chain([0.0]).collect();
+        let mut columns: Vec<Vec<f64>> = order.iter().map(|&j| column(j)).collect();
+        columns.push(self.image.iter().copied().chain([self.rest]).collect());
+        let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
+        let factor = Triangle::of_columns(&slices, &vec![1.0; p + 1]).into_root();
+        let pick = |values: &[f64]| order.iter().map(|&j| values[j]).collect();
+        let Shift { ways, shifts, level } = &self.shift;
+        let shift = Shift { ways: pick(ways), shifts: pick(shifts), level: *level };
+        Gaussian::new(factor, self.observations, shift)
     }
 
     /// Observations: rows, each counted with its weight.
@@ -60,20 +135,60 @@ impl Gaussian {
         self.observations
     }
 
-    /// R, z and ρ with |y − Xβ|² = |z − Rβ|² + ρ².
-    pub fn reduced(&self) -> (&Matrix, &[f64], f64) {
-        (&self.root, &self.image, self.rest)
+    /// The number of coefficients.
+    pub fn coefficients(&self) -> usize {
+        self.image.len()
+    }
+
+    /// The number of directions of the coefficients that the rows determine.
+    pub fn rank(&self) -> usize {
+        self.root.diagonal().iter().filter(|d| **d != 0.0).count()
+    }
+
+    /// ρ, the length of what no coefficients reach: 0 if some fit every row but for rounding.
+    pub fn rest(&self) -> f64 {
+        self.rest
+    }
+
+    /// Which columns those before them do not determine.
+    pub fn own_columns(&self) -> Vec<bool> {
+        self.root.diagonal().iter().map(|d| *d != 0.0).collect()
+    }
+
+    /// R and v with |y − Xβ|² = |v − R(β − b)|² + ρ² for b = `from`. Only one or a few rows of R and v are
+    /// large where columns are far from 0; the others have digits of their own.
+    pub fn seen_from(&self, from: &[f64]) -> (Matrix, Vec<f64>) {
+        let level = self.shift.lift(from);
+        let at: Vec<f64> = from.iter().zip(&self.shift.ways).map(|(b, a)| b + a * level).collect();
+        let left = self.image.iter().zip(self.root.times(&at)).map(|(z, fit)| z - fit).collect();
+        (self.raw_root(), left)
+    }
+
+    /// R of the columns as they are.
+    fn raw_root(&self) -> Matrix {
+        let mut root = self.root.clone();
+        for (i, one) in self.root.times(&self.shift.ways).into_iter().enumerate() {
+            root.row_mut(i).iter_mut().zip(&self.shift.shifts).for_each(|(r, m)| *r += one * m);
+        }
+        root
+    }
+
+    /// Coefficients near the least-squares ones, in the factor's coordinates.
+    pub(super) fn solution(self) -> Vec<f64> {
+        self.around
     }
 
     /// X'X.
     pub fn gram(&self) -> Matrix {
-        self.root_transposed.product(&self.root)
+        let root = self.raw_root();
+        root.transpose().product(&root)
     }
 
     /// RSS(β), with X'(y − Xβ) written to `xr`. This is what a chain calls most.
     fn residuals(&self, beta: &[f64], xr: &mut [f64]) -> f64 {
         xr.copy_from_slice(&self.xr);
-        let step = |i: usize| beta[i] - self.around[i];
+        let level = self.shift.lift(beta);
+        let step = |i: usize| beta[i] + self.shift.ways[i] * level - self.around[i];
         let mut rss = self.rss;
         for (i, known) in self.xr.iter().enumerate() {
             rss -= 2.0 * step(i) * known;
@@ -85,6 +200,7 @@ impl Gaussian {
             rss += image * image;
             xr[i..].iter_mut().zip(row).for_each(|(x, r)| *x -= image * r);
         }
+        self.shift.back(xr);
         rss.max(0.0)
     }
 
@@ -128,6 +244,24 @@ impl Gaussian {
         let misfit = if rss == 0.0 { 0.0 } else { rss * precision };
         let cross: Vec<f64> = xr.iter().map(|r| -2.0 * precision * r).collect();
         append(out, &cross, misfit - self.observations, -2.0 * misfit)
+    }
+}
+
+/// Makes row `from` 0 by rotations into the rows below it, of a triangular matrix whose corner in that row
+/// is 0 but for rounding.
+fn fold_down(factor: &mut Matrix, from: usize) {
+    let mut row = factor.row(from).to_vec();
+    factor.row_mut(from).fill(0.0);
+    for k in from + 1..row.len() {
+        let (corner, entry) = (factor[(k, k)], row[k]);
+        let norm = libm::hypot(corner, entry);
+        if entry == 0.0 || norm == 0.0 {
+            continue;
+        }
+        let (c, s) = (corner / norm, entry / norm);
+        for (r, f) in row[k..].iter_mut().zip(&mut factor.row_mut(k)[k..]) {
+            (*f, *r) = (c * *f + s * *r, c * *r - s * *f);
+        }
     }
 }
 

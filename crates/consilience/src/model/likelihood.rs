@@ -4,8 +4,8 @@ use super::chunks::{Away, Chunks, chunk_rows, over_chunks};
 use super::piece::{Outcomes, Piece, PieceBody, has_large_counts};
 use crate::data::{Design, ShardData};
 use crate::kernel::{Extra, Kernel, Rows};
-use crate::math::{Compensated, Matrix, Triangle};
-use crate::model::{Family, Gaussian, Model};
+use crate::math::{Compensated, Matrix};
+use crate::model::{Centred, Family, Gaussian, Model};
 use crate::target::Expansion;
 use crate::{Error, Result};
 use libm::log;
@@ -83,11 +83,11 @@ impl Likelihood {
         let coefficients = pieces[0].nonzero.len();
         let nonzero = |j: usize| pieces.iter().map(|p| p.nonzero[j]).sum();
         let nonzero = (0..coefficients).map(nonzero).collect();
-        let (mut triangles, mut held) = (Vec::new(), Vec::new());
+        let (mut parts, mut held) = (Vec::new(), Vec::new());
         let (mut constant, mut outcomes) = (0.0, None);
         for piece in pieces {
             match piece.body {
-                PieceBody::Gaussian(triangle) => triangles.push(triangle),
+                PieceBody::Gaussian(part) => parts.push(part),
                 PieceBody::Rows { rows, constant: own, outcomes: theirs } => {
                     held.push(rows);
                     constant += own;
@@ -97,16 +97,19 @@ impl Likelihood {
                 }
             }
         }
-        let body = match Triangle::merge(triangles) {
-            Some(factor) => Body::Gaussian(Gaussian::from_factor(factor.root(), observations)),
-            None => Body::Rows { chunks: Chunks::new(held, away), constant, outcomes },
+        let body = match parts.is_empty() {
+            false => {
+                let free: Vec<usize> = (0..coefficients).collect();
+                Body::Gaussian(Centred::merge(parts.iter()).gaussian(&free, &[]))
+            }
+            true => Body::Rows { chunks: Chunks::new(held, away), constant, outcomes },
         };
         Likelihood { observations, nonzero, distinct, coefficients, fixed_extra, body }
     }
 
     /// The Gaussian likelihood of rows that are known by their sufficient statistics.
     pub fn of_gaussian(gaussian: Gaussian, fixed_log_sd: Option<f64>) -> Likelihood {
-        let coefficients = gaussian.reduced().1.len();
+        let coefficients = gaussian.coefficients();
         Likelihood {
             observations: gaussian.observations(),
             // Statistics do not say which entries were 0.

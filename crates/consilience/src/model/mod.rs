@@ -1,5 +1,6 @@
 //! Models: likelihood families, priors, and the subposterior that a shard works with.
 
+mod centred;
 mod chunks;
 pub mod coordinates;
 pub mod family;
@@ -12,6 +13,7 @@ pub mod prior;
 pub mod subposterior;
 pub mod unbounded;
 
+pub use centred::Centred;
 pub(crate) use chunks::{chunk_rows, over_chunks};
 pub use coordinates::{Coordinates, Warped};
 pub use family::Family;

@@ -2,10 +2,10 @@
 
 use crate::data::{Design, Table};
 use crate::kernel::{Kernel, Rows};
+use crate::math::Compensated;
 use crate::math::counts::{Dispersion, saturated};
-use crate::math::{Compensated, Triangle};
 use crate::model::merge::{Merged, Outcome};
-use crate::model::{Family, Model};
+use crate::model::{Centred, Family, Model};
 use crate::{Error, Result};
 use libm::lgamma;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ pub(super) struct Piece {
 }
 
 pub(super) enum PieceBody {
-    Gaussian(Triangle),
+    Gaussian(Centred),
     /// The rows; none if there was no room to hold them.
     Rows {
         rows: Option<Rows>,
@@ -83,7 +83,7 @@ impl Piece {
         let body = if family == Family::Gaussian {
             let target: Vec<f64> = y.iter().zip(&offset).map(|(y, o)| y - o).collect();
             let all: Vec<&[f64]> = columns.iter().chain([&target]).map(Vec::as_slice).collect();
-            PieceBody::Gaussian(Triangle::of_columns(&all, &weights))
+            PieceBody::Gaussian(Centred::of_columns(&all, &weights))
         } else {
             let outcomes =
                 (family == Family::NegativeBinomial).then(|| Outcomes::new(&y, &weights, large));

@@ -366,7 +366,7 @@ pub(super) fn largest_answer(questions: &[Question]) -> u64 {
         let mut d = question.model().map_or(0, |m| m.parameters.len()) as u64 + 1;
         let mut conditionals = 0;
         match question {
-            Question::Statistics { recipe } => d += recipe.columns.len() as u64,
+            Question::Statistics { recipe } => d += recipe.columns.len() as u64 + 1,
             Question::Augment { conditionals: asked, .. } => conditionals = *asked as u64,
             _ => {}
         }

@@ -65,7 +65,7 @@ fn asked(question: &Question) -> String {
             thetas.rows()
         ),
         Question::Statistics { .. } => {
-            "statistics: the number of rows, and the sums of products of any two columns of the models' designs and of the outcome (from a site with no more rows than columns: its rows, up to a rotation)".into()
+            "statistics: the number of rows, the means of all columns of the models' designs and of the outcome, and the sums of products of any two of them around these (from a site with no more rows than columns: its rows, up to a rotation)".into()
         }
         Question::Augment { order, conditionals, .. } => format!(
             "augment{of}: as fit, by {}; and at {conditionals} points of a Markov chain the mean and precision of the parameters given latent variables",
@@ -141,7 +141,7 @@ fn answer_file(file: &AnswerFile) -> String {
 /// says X but for an orthogonal matrix before it.
 pub(super) fn too_many_columns(answer: &Answer, rows: u64) -> Option<usize> {
     let columns = match answer {
-        Answer::Statistics { factor, .. } => factor.cols(),
+        Answer::Statistics(found) => found.shifts.len(),
         Answer::Survey(survey) => survey.nonzero.len(),
         _ => 0,
     };
@@ -190,12 +190,13 @@ fn answered(answer: &Answer) -> String {
                 numbers(weights)
             )
         }
-        Answer::Statistics { observations, factor } => {
-            let p = factor.cols();
-            let _ = writeln!(out, "  rows, counted with weights: {observations}");
+        Answer::Statistics(found) => {
+            let p = found.shifts.len();
+            let _ = writeln!(out, "  rows, counted with weights: {}", found.observations);
+            let _ = writeln!(out, "  means of {p} columns: {}", numbers(&found.shifts));
             writeln!(
                 out,
-                "  sums of products of any two of {p} columns, designs' and outcome: {p} × {p} numbers"
+                "  sums of products of any two of {p} columns, designs' and outcome, around their means: {p} × {p} numbers"
             )
         }
         Answer::Augmentation(found) => {

@@ -1,0 +1,158 @@
+//! Rows as a Gaussian likelihood knows them: sums of products around a point in their midst.
+
+use super::gaussian::{Gaussian, Shift};
+use crate::math::{Compensated, Matrix, Triangle};
+use serde::{Deserialize, Serialize};
+
+/// The triangular factor of the columns [1, x − m, …, y − m], each row counted with its weight. Around m
+/// nothing large cancels: a column of 1.7e9 ± 0.01 keeps its digits, and one that is the same everywhere
+/// is 0.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Centred {
+    /// Observations: rows, each counted with its weight.
+    pub observations: f64,
+    /// m of every column but the ones; the last is the outcome's.
+    pub shifts: Vec<f64>,
+    /// The upper triangular F with F'F = A'A for A = [1, x − m, …, y − m].
+    pub factor: Matrix,
+}
+
+impl Centred {
+    /// Of these columns, the last of which is the outcome, around their own means.
+    pub fn of_columns(columns: &[&[f64]], weights: &[f64]) -> Centred {
+        let observations = weights.iter().sum();
+        let shifts: Vec<f64> = columns.iter().map(|c| middle(c, weights, observations)).collect();
+        let ones = vec![1.0; weights.len()];
+        let moved = |(column, m): (&&[f64], &f64)| column.iter().map(|x| x - m).collect();
+        let moved: Vec<Vec<f64>> = columns.iter().zip(&shifts).map(moved).collect();
+        let all: Vec<&[f64]> =
+            std::iter::once(&ones).chain(&moved).map(|column| column.as_slice()).collect();
+        let factor = Triangle::of_columns(&all, weights).into_root();
+        Centred { observations, shifts, factor }
+    }
+
+    /// Of no rows, with so many columns.
+    pub fn of_none(columns: usize) -> Centred {
+        let factor = Matrix::zeros(columns + 1, columns + 1);
+        Centred { observations: 0.0, shifts: vec![0.0; columns], factor }
+    }
+
+    /// Of the rows of several together: all are brought to the same point.
+    pub fn merge<'a>(parts: impl Iterator<Item = &'a Centred> + Clone) -> Centred {
+        let known: Vec<&Centred> = parts.clone().filter(|part| part.observations > 0.0).collect();
+        let some = known.first().copied().or(parts.clone().next()).expect("one part at least");
+        if known.len() < 2 {
+            return some.clone();
+        }
+        let observations: f64 = known.iter().map(|part| part.observations).sum();
+        let common = |j: usize| {
+            let first = some.shifts[j];
+            if known.iter().all(|part| part.shifts[j] == first) {
+                return first;
+            }
+            // From the first one on, so that numbers much alike lose no digits.
+            let mut sum = Compensated::default();
+            known.iter().for_each(|part| sum.add(part.observations * (part.shifts[j] - first)));
+            first + sum.value() / observations
+        };
+        let shifts: Vec<f64> = (0..some.shifts.len()).map(common).collect();
+        let moved: Vec<Matrix> = known.iter().map(|part| part.around(&shifts)).collect();
+        let factor = Triangle::of_rows(&moved, shifts.len() + 1).into_root();
+        Centred { observations, shifts, factor }
+    }
+
+    /// The factor around another point: x − m′ = (x − m) + (m − m′)·1.
+    fn around(&self, shifts: &[f64]) -> Matrix {
+        let mut factor = self.factor.clone();
+        for (j, (own, to)) in self.shifts.iter().zip(shifts).enumerate() {
+            for i in 0..factor.rows() {
+                let one = factor[(i, 0)];
+                factor[(i, j + 1)] += (own - to) * one;
+            }
+        }
+        factor
+    }
+
+    /// The likelihood of a model whose free coefficients have these columns, and with these columns times
+    /// these values taken off the outcome.
+    ///
+    /// Where a combination Xa of the columns is the column of ones, the likelihood stays around m:
+    /// y − Xβ = (y − m) − X′β′, where X′ has the other columns around their m as well, and
+    /// β′ = β + a(m′β − m). A model without such a combination gets its columns as they are.
+    pub fn gaussian(&self, free: &[usize], taken: &[(usize, f64)]) -> Gaussian {
+        let size = self.factor.rows();
+        let outcome = self.shifts.len() - 1;
+        let column = |j: usize| (0..size).map(|i| self.factor[(i, j + 1)]).collect::<Vec<f64>>();
+        let ones: Vec<f64> = (0..size).map(|i| self.factor[(i, 0)]).collect();
+        let (mut target, mut level) = (column(outcome), self.shifts[outcome]);
+        for &(j, value) in taken {
+            add(&mut target, -value, &column(j));
+            level -= value * self.shifts[j];
+        }
+        let mut columns: Vec<Vec<f64>> = free.iter().map(|&j| column(j)).collect();
+        let mut shifts: Vec<f64> = free.iter().map(|&j| self.shifts[j]).collect();
+        let ways = self.ways_to_one(&columns, &shifts, &ones);
+        for (j, column) in columns.iter_mut().enumerate() {
+            if ways.as_ref().is_none_or(|ways| ways[j] != 0.0) {
+                add(column, shifts[j], &ones);
+                shifts[j] = 0.0;
+            }
+        }
+        if ways.is_none() {
+            add(&mut target, level, &ones);
+            level = 0.0;
+        }
+        let ways = ways.unwrap_or_else(|| vec![0.0; free.len()]);
+        columns.push(target);
+        let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
+        let factor = Triangle::of_columns(&slices, &vec![1.0; size]).into_root();
+        Gaussian::new(factor, self.observations, Shift { ways, shifts, level })
+    }
+
+    /// a with Xa = 1, if there is one.
+    fn ways_to_one(&self, columns: &[Vec<f64>], shifts: &[f64], ones: &[f64]) -> Option<Vec<f64>> {
+        let p = columns.len();
+        let constant = |j: &usize| shifts[*j] != 0.0 && columns[*j].iter().all(|x| *x == 0.0);
+        if let Some(j) = (0..p).find(constant) {
+            let mut ways = vec![0.0; p];
+            ways[j] = 1.0 / shifts[j];
+            return Some(ways);
+        }
+        let mut raw = columns.to_vec();
+        raw.iter_mut().zip(shifts).for_each(|(column, m)| add(column, *m, ones));
+        let lengths: Vec<f64> = raw.iter().map(|column| length(column)).collect();
+        raw.push(ones.to_vec());
+        let slices: Vec<&[f64]> = raw.iter().map(Vec::as_slice).collect();
+        let factor = Triangle::of_columns(&slices, &vec![1.0; ones.len()]).into_root();
+        let whole = length(ones);
+        if factor[(p, p)].abs() > 64.0 * f64::EPSILON * (p + 1) as f64 * whole {
+            return None;
+        }
+        let mut ways = Gaussian::new(factor, self.observations, Shift::none(p)).solution();
+        for (way, length) in ways.iter_mut().zip(lengths) {
+            if (*way * length).abs() < 1e-9 * whole {
+                *way = 0.0;
+            }
+        }
+        Some(ways)
+    }
+}
+
+fn add(sum: &mut [f64], times: f64, other: &[f64]) {
+    sum.iter_mut().zip(other).for_each(|(s, o)| *s += times * o);
+}
+
+fn length(column: &[f64]) -> f64 {
+    column.iter().map(|x| x * x).sum::<f64>().sqrt()
+}
+
+/// The mean of a column, or the value that it has everywhere.
+fn middle(column: &[f64], weights: &[f64], total: f64) -> f64 {
+    let counted = || column.iter().zip(weights).filter(|(_, w)| **w > 0.0);
+    let Some((&first, _)) = counted().next() else { return 0.0 };
+    let mut sum = Compensated::default();
+    counted().for_each(|(x, w)| sum.add(w * (x - first)));
+    let mean = first + sum.value() / total;
+    // Of numbers as large as can be the sum is none; then nothing is gained by moving them.
+    if mean.is_finite() { mean } else { 0.0 }
+}
