@@ -76,11 +76,16 @@ fn no_confident_answer_is_wrong() {
             let (value, se) = (model.log_evidence.value, model.log_evidence.se.unwrap_or(0.0));
             let error = value - case.truth;
             let z = error / se.hypot(case.truth_se).max(1e-9);
-            println!("{what}: {value:.5} ± {se:.5}, truth {:.5}, z = {z:+.2}, {reliable}", case.truth);
+            println!(
+                "{what}: {value:.5} ± {se:.5}, truth {:.5}, z = {z:+.2}, {reliable}",
+                case.truth
+            );
             if !reliable && !case.infinite {
                 without.push(format!("{what}: {:?}", model.warnings));
             }
-            if reliable && (case.infinite || error.abs() > (5.0 * se.hypot(case.truth_se)).max(0.01)) {
+            if reliable
+                && (case.infinite || error.abs() > (5.0 * se.hypot(case.truth_se)).max(0.01))
+            {
                 wrong.push(format!("{what}: {value} ± {se}, truth {}", case.truth));
             }
         }
@@ -102,7 +107,9 @@ fn error_bars_are_calibrated() {
         ("own_hard.jsonl", "gauss_4_laplace_S3", "gaussian, 8 rows, laplace, by draws"),
     ];
     let seeds = from_environment("CALIBRATION_SEEDS", 20);
-    println!("| case | mean z | sd of z | largest abs z | mean se | not trusted |\n|---|---|---|---|---|---|");
+    println!(
+        "| case | mean z | sd of z | largest abs z | mean se | not trusted |\n|---|---|---|---|---|---|"
+    );
     for (file, name, what) in named {
         let case = cases(file).into_iter().find(|case| case.name == name).expect(name);
         let folder = case.folder();
@@ -123,7 +130,10 @@ fn error_bars_are_calibrated() {
         // asked for over a hundred.
         let slack = 4.0 / n.sqrt();
         assert!(mean.abs() < 0.3_f64.max(slack), "{what}: mean z {mean}");
-        assert!(sd < 1.2 + slack / 2.0_f64.sqrt() && sd > 0.8 - slack / 2.0_f64.sqrt(), "{what}: {sd}");
+        assert!(
+            sd < 1.2 + slack / 2.0_f64.sqrt() && sd > 0.8 - slack / 2.0_f64.sqrt(),
+            "{what}: {sd}"
+        );
         assert!(largest < 5.0 && unfit * 20 <= seeds, "{what}: {largest}, {unfit} not trusted");
     }
 }

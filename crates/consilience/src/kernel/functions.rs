@@ -62,7 +62,7 @@ pub fn exp2<C: Cpu>(cpu: C, x: C::V) -> C::V {
     exp2_of_negative(cpu, cpu.splat(1023.0).min(x))
 }
 
-/// 2ˣ − 1 for x from −1021 to 1023, to 10⁻¹⁵ of it.
+/// 2ˣ − 1 for x from −1021 to 1023, to 2·10⁻¹⁵ of it.
 #[inline(always)]
 pub fn exp2_less_1<C: Cpu>(cpu: C, x: C::V) -> C::V {
     let k = x.round();
@@ -153,7 +153,7 @@ mod tests {
         let (near, far): (Vec<f64>, Vec<f64>) = points.iter().partition(|x| x.abs() < 3.0);
         agree("exp2_less_1", &near, 2e-15, exact);
         agree("exp2_less_1", &far, 1e-13, exact);
-        agree("exp2_less_1", &[1e-8, -3e-12, 1e-200], 1e-15, exact);
+        agree("exp2_less_1", &[1e-8, -3e-12, 1e-200], 2e-15, exact);
         agree("exp2", &[-2000.0, -1e300, f64::NEG_INFINITY], 1e-14, |_| libm::exp2(-1021.0));
         agree("exp2", &[1030.0, 1e300, f64::INFINITY], 1e-14, |_| libm::exp2(1023.0));
     }

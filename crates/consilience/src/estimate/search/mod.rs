@@ -227,7 +227,8 @@ impl Search {
         let weighted = self.weighted.as_ref()?;
         let top = weighted.log_weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let total: f64 = weighted.log_weights.iter().map(|w| exp(w - top)).sum();
-        (0..self.coordinates.dim()).find(|&j| {
+        let heavy = (0..self.coordinates.dim()).filter(|&j| self.coordinates.is_heavy(j));
+        heavy.into_iter().find(|&j| {
             let far = (0..weighted.len()).filter(|&k| at_the_end(weighted.thetas.row(k)[j]));
             far.map(|k| exp(weighted.log_weights[k] - top)).sum::<f64>() > RUNAWAY * total
         })

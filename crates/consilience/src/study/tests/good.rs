@@ -142,7 +142,7 @@ fn defaults_are_as_documented() {
     let EvidenceOptions { proposals, points, statistics, .. } = study.evidence;
     assert_eq!((proposals, points, statistics), (1_000, Points::Plain, true));
     assert_eq!((local, combine, draws), (Local::Auto, Combine::Exact, 10_000));
-    assert_eq!((se_target, rounds, seed, kernel), (0.01, 20, 1, Kernel::Auto));
+    assert_eq!((se_target, rounds, seed, kernel), (0.01, 60, 1, Kernel::Auto));
     assert_eq!(study.prior, PriorTable::default());
     assert_eq!((study.models[0].name.as_str(), study.models[0].probability), ("y ~ x", 1.0));
     assert_eq!(study.notes, []);
