@@ -354,6 +354,8 @@ def infinite():
     for shards in (1, 2, 3):
         add(f"infinite_S{shards}", "gaussian", "y ~ 1", {"intercept": ("normal", 0, 10), "log_sd": ("cauchy", 0, 1)},
             [(4.5,)] * 3, "y", 0.0, shards, infinite=True)
+    add("infinite_by_draws", "gaussian", "y ~ 1", {"intercept": ("normal", 0, 10), "log_sd": ("cauchy", 0, 1)},
+        [(4.5,)] * 3, "y", 0.0, 1, "statistics = false", infinite=True)
 
 
 def trio(name, family, formula, rows, header, kinds, truths, shards):

@@ -132,7 +132,7 @@ fn a_cauchy_prior_on_twenty_shards() {
 /// middle of its posterior: no importance proposal fits in sixty dimensions, chains do. The evidence is a
 /// product of integrals of a normal times a Laplace density.
 #[test]
-fn many_kinks_are_left_to_chains() {
+fn many_kinks_do_no_harm() {
     let (columns, rows, b) = (60_usize, 256_usize, 0.02);
     let sign = |i: usize, j: usize| if (i & j).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
     let x = |i: usize, j: usize| sign(i % 64, j + 1);
@@ -174,7 +174,6 @@ fn many_kinks_are_left_to_chains() {
             found.se.unwrap()
         );
         assert!(z.abs() < 4.0 && found.se.unwrap() < 0.1, "seed {seed}: z = {z}");
-        assert!(model.warnings.iter().any(|w| w.code == "auto-method"), "{:?}", model.warnings);
         assert!(result.is_reliable(), "{:?}", model.warnings);
     }
 }

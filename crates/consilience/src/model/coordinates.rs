@@ -43,6 +43,14 @@ impl Coordinates {
         matches!(self.bases[j], Prior::StudentT { .. })
     }
 
+    /// Whether a heavy-tailed prior has let θ_j go where next to nothing of it is: a likelihood that pulls it
+    /// there has no end.
+    pub fn has_run_away(&self, j: usize, theta: f64) -> bool {
+        let base = &self.bases[j];
+        let Prior::StudentT { mean, scale, .. } = *base else { return false };
+        (theta - mean).abs() > 1e15 * scale && score(base, theta).abs() > 9.0
+    }
+
     /// The scale of θ_j under F.
     pub fn scale(&self, j: usize) -> f64 {
         self.bases[j].scale().unwrap_or(1.0)
@@ -142,11 +150,6 @@ impl Coordinates {
         }
         out
     }
-}
-
-/// Whether a parameter has gone as far as it may.
-pub fn at_the_end(theta: f64) -> bool {
-    theta.abs() >= 0.5 * FURTHEST
 }
 
 /// log N(z; 0, I).

@@ -23,6 +23,9 @@ const ADAPTATIONS: usize = 8;
 const LONELY: f64 = 0.05;
 /// The share of effective draws below which a mixture is poor.
 const POOR: f64 = 0.25;
+/// The most dimensions in which a part around a single draw is worth having: in many, no draw is in the middle
+/// of anything.
+const FEW: usize = 12;
 /// Weights this many times the mean are looked at, and at most so many of them at a time.
 const HEAVY: f64 = 8.0;
 const MOST_HEAVY: usize = 5;
@@ -125,7 +128,8 @@ impl Search {
         let mixture = self.mixture();
         let logs = &weighted.log_weights;
         let relative: Vec<f64> = logs.iter().map(|w| exp(w - seen.log_z.value)).collect();
-        let heavy = self.heavy(&relative, &mixture);
+        let few = self.coordinates.dim() <= FEW || !seen.is_reliable();
+        let heavy = if few { self.heavy(&relative, &mixture) } else { Vec::new() };
         let moved = self.moved(&relative, &mixture);
         let still = moved.is_none();
         if let Some(moved) = moved {

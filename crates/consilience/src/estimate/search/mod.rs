@@ -17,7 +17,6 @@ use super::{Mode, Weighted};
 use crate::math::proposal::Draws;
 use crate::math::{LOG_2PI, Matrix, Mixture, Proposal, Sobol, Stream};
 use crate::model::Coordinates;
-use crate::model::coordinates::at_the_end;
 use crate::target::{Expansion, Target};
 use crate::{Error, Result};
 use libm::exp;
@@ -30,8 +29,8 @@ const MOST_PEAKS: usize = 12;
 /// The least number of rounds for draws.
 const KEPT_BACK: usize = 2;
 
-/// The part of the weights at the end of numbers beyond which a posterior is not bounded.
-const RUNAWAY: f64 = 1e-6;
+/// The part of the weights far out beyond which a posterior is not bounded.
+const RUNAWAY: f64 = 0.01;
 
 /// What a peak's share of the draws may not fall below.
 const LEAST_SHARE: f64 = 0.02;
@@ -221,16 +220,18 @@ impl Search {
         self.weighted
     }
 
-    /// The number of a parameter that runs away: a part of the draws' weight that no proper posterior has lies
-    /// where numbers end.
+    /// The number of a parameter that runs away: a part of the draws' weight that no proper posterior has there
+    /// lies where its heavy-tailed prior has next to nothing.
     pub fn runaway(&self) -> Option<usize> {
         let weighted = self.weighted.as_ref()?;
         let top = weighted.log_weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let total: f64 = weighted.log_weights.iter().map(|w| exp(w - top)).sum();
-        let heavy = (0..self.coordinates.dim()).filter(|&j| self.coordinates.is_heavy(j));
-        heavy.into_iter().find(|&j| {
-            let far = (0..weighted.len()).filter(|&k| at_the_end(weighted.thetas.row(k)[j]));
-            far.map(|k| exp(weighted.log_weights[k] - top)).sum::<f64>() > RUNAWAY * total
+        let far = |j: usize, k: usize| {
+            self.coordinates.has_run_away(j, weighted.thetas.row(k)[j])
+        };
+        (0..self.coordinates.dim()).find(|&j| {
+            let away = (0..weighted.len()).filter(|&k| far(j, k));
+            away.map(|k| exp(weighted.log_weights[k] - top)).sum::<f64>() > RUNAWAY * total
         })
     }
 

@@ -10,6 +10,9 @@ use crate::math::{Cholesky, Proposal};
 use crate::target::Expansion;
 use libm::exp;
 
+/// The least width of a part along the ridge, in standard deviations of the prior.
+const LEAST_WIDTH: f64 = 1e-6;
+
 /// Nats below the highest at which a part of a ridge does not count.
 const NEGLIGIBLE: f64 = 12.0;
 
@@ -27,7 +30,7 @@ impl Search {
             (0..weighted.len()).map(|k| weight(k) * f(self.point(k)[j])).sum::<f64>() / total
         };
         let mean = moment(&|z| z);
-        let sd = moment(&|z| (z - mean) * (z - mean)).sqrt().max(0.05);
+        let sd = moment(&|z| (z - mean) * (z - mean)).sqrt().max(LEAST_WIDTH);
         let own = RIDGE.iter().map(|t| mean + sd * t);
         let mut places: Vec<f64> = own.chain(RIDGE.map(|t| t * 0.9)).collect();
         places.sort_by(f64::total_cmp);
@@ -90,7 +93,7 @@ impl Search {
             }
             // As wide as the way to its neighbours.
             let (left, right) = (k.saturating_sub(1), (k + 1).min(places.len() - 1));
-            let width = ((places[right] - places[left]) / (right - left).max(1) as f64).max(0.02);
+            let width = ((places[right] - places[left]) / (right - left).max(1) as f64).max(LEAST_WIDTH);
             let mut covariance = part.covariance();
             covariance[(j, j)] = width * width;
             let Some(factor) = Cholesky::new(&covariance) else { continue };
