@@ -129,7 +129,7 @@ fn a_cauchy_prior_on_twenty_shards() {
 }
 
 /// Sixty orthogonal columns, σ known, and Laplace priors so narrow that every coefficient has a kink in the
-/// middle of its posterior: no importance proposal fits in sixty dimensions, chains do. The evidence is a
+/// middle of its posterior, which proposals in θ do not fit. The evidence is a
 /// product of integrals of a normal times a Laplace density.
 #[test]
 fn many_kinks_do_no_harm() {

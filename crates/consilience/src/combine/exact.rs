@@ -148,10 +148,9 @@ impl Exact {
         let mut own: Vec<Expansion> = shards
             .iter()
             .zip(shares)
-            .map(|(shard, share)| coordinates.expand(&best.theta, theta, &shard[number], share))
+            .map(|(shard, share)| coordinates.score(&best.theta, theta, &shard[number], share))
             .collect();
-        let scores = homogeneity::scores(&mut own);
-        self.agreement = self.setting.compare_shards(&scores, &best.factor);
+        self.agreement = self.setting.compare_scores(&mut own);
         Ok(next)
     }
 

@@ -28,6 +28,7 @@ use crate::math::{Cholesky, Matrix};
 use crate::model::Model;
 use crate::question::{Answer, Diagnostics, FitOrder, Question, Share, Summary, Survey};
 use crate::study::{Combine, EvidenceOptions};
+use crate::target::Expansion;
 use crate::{Error, Level, Result, Warning};
 use serde::Serialize;
 use std::sync::Arc;
@@ -103,6 +104,16 @@ impl Setting {
         total: &Cholesky,
     ) -> Vec<Agreement> {
         homogeneity::agreements(scores, &self.rows(), total)
+    }
+
+    /// How shards agree whose log densities have these expansions at the consensus; not at all where their
+    /// curvatures do not add up to a peak's.
+    fn compare_scores(&self, shards: &mut [Expansion]) -> Vec<Agreement> {
+        let scores = homogeneity::scores(shards);
+        let mut total = Matrix::zeros(self.model.dim(), self.model.dim());
+        scores.iter().for_each(|(_, information)| total.add_scaled(1.0, information));
+        let total = Cholesky::new(&total);
+        total.map(|total| self.compare_shards(&scores, &total)).unwrap_or_default()
     }
 
     /// The evidence that weighted draws of the whole posterior give.

@@ -265,11 +265,10 @@ impl Pooled {
         let mut parts: Vec<Expansion> = parts
             .map(|(part, share)| {
                 let at = target(part, model, places, share).expand(&theta);
-                coordinates.expand(z, &theta, &at, share)
+                coordinates.score(z, &theta, &at, share)
             })
             .collect();
-        let scores = homogeneity::scores(&mut parts);
-        self.setting.compare_shards(&scores, &found.mode.factor)
+        self.setting.compare_scores(&mut parts)
     }
 }
 

@@ -126,6 +126,17 @@ impl Coordinates {
         out
     }
 
+    /// The same without what the bend of θ(z) adds to the curvature: a shard's own slope is chance, and so
+    /// would be what it makes of that bend.
+    pub fn score(&self, z: &[f64], theta: &[f64], at: &Expansion, share: f64) -> Expansion {
+        let mut out = self.expand(z, theta, at, share);
+        let slopes = self.rest(theta, at, share).gradient;
+        for (i, (slope, (_, bend))) in slopes.iter().zip(self.rates(z, theta)).enumerate() {
+            out.hessian[(i, i)] -= slope * bend;
+        }
+        out
+    }
+
     /// The expansion in θ without the base's part: for a posterior under these priors, its likelihood's.
     pub fn rest(&self, theta: &[f64], at: &Expansion, share: f64) -> Expansion {
         let mut rest = at.clone();

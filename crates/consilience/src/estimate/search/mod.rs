@@ -226,9 +226,7 @@ impl Search {
         let weighted = self.weighted.as_ref()?;
         let top = weighted.log_weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let total: f64 = weighted.log_weights.iter().map(|w| exp(w - top)).sum();
-        let far = |j: usize, k: usize| {
-            self.coordinates.has_run_away(j, weighted.thetas.row(k)[j])
-        };
+        let far = |j: usize, k: usize| self.coordinates.has_run_away(j, weighted.thetas.row(k)[j]);
         (0..self.coordinates.dim()).find(|&j| {
             let away = (0..weighted.len()).filter(|&k| far(j, k));
             away.map(|k| exp(weighted.log_weights[k] - top)).sum::<f64>() > RUNAWAY * total

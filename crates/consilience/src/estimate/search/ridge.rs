@@ -93,7 +93,8 @@ impl Search {
             }
             // As wide as the way to its neighbours.
             let (left, right) = (k.saturating_sub(1), (k + 1).min(places.len() - 1));
-            let width = ((places[right] - places[left]) / (right - left).max(1) as f64).max(LEAST_WIDTH);
+            let width =
+                ((places[right] - places[left]) / (right - left).max(1) as f64).max(LEAST_WIDTH);
             let mut covariance = part.covariance();
             covariance[(j, j)] = width * width;
             let Some(factor) = Cholesky::new(&covariance) else { continue };
