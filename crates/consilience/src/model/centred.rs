@@ -130,8 +130,10 @@ impl Centred {
         }
         let mut ways = Gaussian::new(factor, self.observations, Shift::none(p)).solution();
         for (way, length) in ways.iter_mut().zip(lengths) {
-            if (*way * length).abs() < 1e-9 * whole {
-                *way = 0.0;
+            // A dummy for every level adds up to one: what is a whole number but for rounding is one.
+            let near = way.round();
+            if ((*way - near) * length).abs() < 1e-9 * whole {
+                *way = near;
             }
         }
         Some(ways)
