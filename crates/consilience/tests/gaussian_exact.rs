@@ -96,7 +96,7 @@ fn a_perfect_fit_rests_on_the_prior_of_log_sd() {
     let mut found = Vec::new();
     for shards in 1..=3 {
         let result = run(&study(folder.path(), &rows, shards, "y ~ x", PLAIN));
-        assert_eq!(codes(&result), ["perfect-fit"]);
+        assert!(codes(&result).contains(&"perfect-fit"), "{:?}", codes(&result));
         found.push(result.models[0].log_evidence.value);
     }
     assert!(found.iter().all(|value| (value - found[0]).abs() < 1e-9), "{found:?}");
