@@ -101,18 +101,59 @@ impl Proposal {
         Mixture::from(self.clone()).draw(count, rng)
     }
 
+    /// x = F⁻¹(θ − m).
+    fn place_of(&self, theta: &[f64]) -> Vec<f64> {
+        let offset: Vec<f64> = theta.iter().zip(&self.mean).map(|(t, m)| t - m).collect();
+        (0..offset.len()).map(|i| dot(self.inverse.row(i), &offset)).collect()
+    }
+
+    /// The scales below and above the mean along column i of F.
+    fn side(&self, i: usize) -> (f64, f64) {
+        self.sides.get(i).copied().unwrap_or((1.0, 1.0))
+    }
+
     /// The square of the distance Σ (xᵢ/scaleᵢ)² of a point, x = F⁻¹(θ − m).
     pub fn distance(&self, theta: &[f64]) -> f64 {
-        let offset: Vec<f64> = theta.iter().zip(&self.mean).map(|(t, m)| t - m).collect();
-        let x = |i: usize| dot(self.inverse.row(i), &offset);
-        let scaled = |i: usize| match self.sides.get(i) {
-            None => x(i),
-            Some((below, above)) => {
-                let x = x(i);
-                x / if x < 0.0 { *below } else { *above }
-            }
+        let scaled = |(i, x): (usize, &f64)| {
+            let (below, above) = self.side(i);
+            x / if *x < 0.0 { below } else { above }
         };
-        (0..offset.len()).map(|i| scaled(i).powi(2)).sum()
+        self.place_of(theta).iter().enumerate().map(scaled).map(|x| x * x).sum()
+    }
+
+    /// The same with the scales that weighted points make most likely, drawn towards what they were: `trust`
+    /// is what the points count for. With S the weighted mean squares of xᵢ below and above 0, these are
+    /// b² = S_b (1 + r) and a = r b, r³ = S_a/S_b.
+    pub fn with_sides_of<'a>(
+        &self,
+        points: impl Iterator<Item = (&'a [f64], f64)>,
+        trust: f64,
+    ) -> Proposal {
+        let d = self.mean.len();
+        let (mut squares, mut total) = (vec![(0.0, 0.0); d], 0.0);
+        for (theta, weight) in points {
+            total += weight;
+            for (sum, x) in squares.iter_mut().zip(self.place_of(theta)) {
+                let part = if x < 0.0 { &mut sum.0 } else { &mut sum.1 };
+                *part += weight * x * x;
+            }
+        }
+        let fitted = |(i, (below, above)): (usize, &(f64, f64))| {
+            let old = self.side(i);
+            let ratio = libm::cbrt(above / below);
+            let b2 = below / total * (1.0 + ratio);
+            let mix = |new: f64, old: f64| {
+                let new = if new.is_finite() { new } else { old * old };
+                (trust * new + (1.0 - trust) * old * old).sqrt()
+            };
+            (mix(b2, old.0), mix(ratio * ratio * b2, old.1))
+        };
+        let sides: Vec<(f64, f64)> = squares.iter().enumerate().map(fitted).collect();
+        let mut plain = self.clone();
+        let volume = |(b, a): &(f64, f64)| log(0.5 * (a + b));
+        plain.log_det_factor -= self.sides.iter().map(volume).sum::<f64>();
+        plain.sides = Vec::new();
+        plain.with_sides(sides)
     }
 
     /// log g(θ).

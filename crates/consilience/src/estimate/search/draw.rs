@@ -23,6 +23,8 @@ const ADAPTATIONS: usize = 8;
 const LONELY: f64 = 0.05;
 /// The share of effective draws below which a mixture is poor.
 const POOR: f64 = 0.25;
+/// Effective draws that are enough to tell a scale by.
+const ENOUGH: f64 = 50.0;
 /// The most dimensions in which a part around a single draw is worth having: in many, no draw is in the middle
 /// of anything.
 const FEW: usize = 12;
@@ -130,7 +132,8 @@ impl Search {
         let relative: Vec<f64> = logs.iter().map(|w| exp(w - seen.log_z.value)).collect();
         let few = self.coordinates.dim() <= FEW || !seen.is_reliable();
         let heavy = if few { self.heavy(&relative, &mixture) } else { Vec::new() };
-        let moved = self.moved(&relative, &mixture);
+        let poor = seen.ess < 0.5 * relative.len() as f64;
+        let moved = self.moved(&relative, &mixture, poor);
         let still = moved.is_none();
         if let Some(moved) = moved {
             self.parts = moved;
@@ -173,7 +176,12 @@ impl Search {
     }
 
     /// The parts with shares and moments that the weighted draws give them; `None` if nothing changes.
-    pub(super) fn moved(&self, relative: &[f64], mixture: &Mixture) -> Option<Vec<Part>> {
+    pub(super) fn moved(
+        &self,
+        relative: &[f64],
+        mixture: &Mixture,
+        poor: bool,
+    ) -> Option<Vec<Part>> {
         let n = relative.len() as f64;
         let mut owned = vec![Vec::with_capacity(relative.len()); self.parts.len()];
         for (k, weight) in relative.iter().enumerate() {
@@ -193,7 +201,17 @@ impl Search {
             let effective = if squares > 0.0 { sum * sum / squares } else { 0.0 };
             part.share = (sum / n).max(0.5 * LEAST_SHARE);
             let trust = effective / (effective + prior);
-            if let Some(refit) = self.refit(own, sum, trust, part).filter(|_| effective > prior) {
+            let refit = if effective > prior {
+                self.refit(own, sum, trust, part)
+            } else if effective > ENOUGH && poor {
+                // Too few for a covariance, enough for a scale to each side of every axis.
+                let points = own.iter().enumerate().map(|(k, &w)| (self.point(k), w));
+                let trust = effective / (effective + ENOUGH);
+                Some(part.proposal.with_sides_of(points, trust))
+            } else {
+                None
+            };
+            if let Some(refit) = refit {
                 part.proposal = refit;
                 changed = true;
             }
