@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// The share of effective draws beyond which a proposal is left as it is.
 const WELL_PLACED: f64 = 0.75;
-/// Draws of the first round of weights, and of it where several peaks may be.
+/// Draws of the first round of weights, and of it where the mixture has several parts.
 const PILOT: usize = 1000;
 const WIDE_PILOT: usize = 2000;
 /// How often a mixture may be made anew.
@@ -34,7 +34,7 @@ const MOST_HEAVY: usize = 5;
 
 impl Search {
     pub(super) fn pilot(&self) -> usize {
-        let pilot = if self.settings.single { PILOT } else { WIDE_PILOT };
+        let pilot = if self.parts.len() == 1 { PILOT } else { WIDE_PILOT };
         self.settings.draws.min(pilot)
     }
 
@@ -46,14 +46,19 @@ impl Search {
         };
         let thetas = Arc::new(self.coordinates.thetas(&draws.thetas));
         self.weigh_rounds += 1;
-        self.stage = Stage::Draw(draws);
+        self.stage = Stage::Draw(draws, thetas.clone());
         Wish::Weigh(thetas)
     }
 
     /// Takes log f of the draws; draws more, makes the mixture anew, or ends.
-    pub(super) fn weighed(&mut self, draws: Draws, log_f: &[f64]) -> Result<Wish> {
+    pub(super) fn weighed(
+        &mut self,
+        draws: Draws,
+        thetas: Arc<Matrix>,
+        log_f: &[f64],
+    ) -> Result<Wish> {
         self.points.extend(draws.thetas.data());
-        let new = Weighted::new(self.in_theta(draws), log_f)?;
+        let new = Weighted::new(self.in_theta(draws, thetas), log_f)?;
         match &mut self.weighted {
             Some(weighted) => weighted.extend(new),
             None => self.weighted = Some(new),
@@ -105,8 +110,7 @@ impl Search {
     }
 
     /// Draws with their density in θ.
-    pub(super) fn in_theta(&self, draws: Draws) -> Draws {
-        let thetas = self.coordinates.thetas(&draws.thetas);
+    fn in_theta(&self, draws: Draws, thetas: Arc<Matrix>) -> Draws {
         let log_density = (0..thetas.rows())
             .map(|k| {
                 // log |dz/dθ| is what the standard normal lacks to the base's density.
@@ -114,6 +118,7 @@ impl Search {
                 -self.coordinates.log_rest(thetas.row(k), normal - draws.log_density[k])
             })
             .collect();
+        let thetas = Arc::unwrap_or_clone(thetas);
         Draws { thetas, log_density, replicates: draws.replicates }
     }
 

@@ -139,7 +139,8 @@ enum Stage {
     Climb(Vec<Climber>),
     Pass(Vec<Vec<f64>>),
     Probe(Vec<Proposal>, Matrix),
-    Draw(Draws),
+    /// Draws in z, and their θ.
+    Draw(Draws, Arc<Matrix>),
     Look(Vec<Vec<f64>>),
     Ridge(Vec<Climber>),
     End,
@@ -256,7 +257,9 @@ impl Search {
             (Stage::Probe(around, points), Some(Heard::Values(values))) => {
                 self.probed(around, &points, &values)
             }
-            (Stage::Draw(draws), Some(Heard::Values(values))) => self.weighed(draws, &values),
+            (Stage::Draw(draws, thetas), Some(Heard::Values(values))) => {
+                self.weighed(draws, thetas, &values)
+            }
             (Stage::Ridge(climbers), Some(Heard::Expansions(at))) => self.ridge(climbers, at),
             (Stage::Look(points), Some(Heard::Expansions(at))) => self.looked(points, at),
             (Stage::End, _) => Ok(Wish::Done),
@@ -387,6 +390,9 @@ impl Search {
     /// The peaks with the share of the draws' weights that are nearest to each, the largest first.
     pub fn masses(&self) -> Vec<Peak> {
         let Some(weighted) = &self.weighted else { return Vec::new() };
+        if let [only] = self.peaks.as_slice() {
+            return vec![Peak { theta: self.coordinates.theta(&only.theta), mass: 1.0 }];
+        }
         let top = weighted.log_weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let mut sums = vec![0.0; self.peaks.len()];
         for (k, w) in weighted.log_weights.iter().enumerate() {
