@@ -151,10 +151,15 @@ impl Pooled {
     }
 
     fn of(&self, target: &Subposterior, posterior: bool) -> Result<Evidence> {
-        match self.integrated(target, posterior)? {
-            Some(evidence) => Ok(evidence),
-            None => self.sampled(target),
-        }
+        let mut evidence = match self.integrated(target, posterior)? {
+            Some(evidence) => evidence,
+            None => self.sampled(target)?,
+        };
+        let gaussian = target.likelihood().gaussian();
+        evidence
+            .warnings
+            .extend(gaussian.and_then(|(gaussian, fixed)| perfect_fit(gaussian, fixed)));
+        Ok(evidence)
     }
 
     /// The evidence by draws: importance draws, or chains where these are poor. Many coefficients under a
@@ -218,9 +223,8 @@ impl Pooled {
             peaks: Vec::new(),
             draws: Diagnostics::default(),
         };
-        let warnings = perfect_fit(gaussian, fixed).into_iter().collect();
         let evidence = self.setting.evidence(found.log_z, found.mean, found.covariance);
-        Ok(Some(Evidence { diagnostics: Some(diagnostics), draws, warnings, ..evidence }))
+        Ok(Some(Evidence { diagnostics: Some(diagnostics), draws, ..evidence }))
     }
 
     /// The evidence by the same search and draws as over many rounds, all of them answered here.

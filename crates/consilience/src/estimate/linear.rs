@@ -90,7 +90,8 @@ impl Linear {
             let Spread::Fixed(u) = spread else { unreachable!("it is one of two") };
             let value = model.log_likelihood(u);
             let (few, error) = model.variances.moments(0, &model.corner(u).0);
-            let (mean, inner) = model.moments_given(u, &few);
+            let (mean, mut inner) = (model.mean_given(u, &few), Matrix::zeros(d + 1, d + 1));
+            model.add_covariance(u, &few, 1.0, &mut inner);
             let (mean, covariance) = model.turned(&mean, &inner, false);
             let log_z = Estimate::new(value, error + rounding(value));
             let (closed_form, nodes) = (model.other.is_empty(), Vec::new());
@@ -107,24 +108,27 @@ impl Linear {
         };
         let line = line::integrate(&g, &mesh, &breaks, variances.accuracy).ok_or_else(failed)?;
         let value = line.log_integral;
-        let (mut parts, mut error) = (Vec::new(), line.error);
-        // Moments need not be as exact as the evidence.
-        for (weight, node) in line.nodes.iter().map(|n| (n.mass(value), n)).filter(|n| n.0 > 1e-14)
-        {
-            let (few, inner_error) = variances.moments(0, &model.corner(node.x).0);
-            error += weight * inner_error;
-            parts.push((weight, model.moments_given(node.x, &few)));
+        let mut parts = Vec::new();
+        let (mut mean, mut total, mut error) = (vec![0.0; d + 1], 0.0, line.error);
+        for node in &line.nodes {
+            let weight = node.mass(value);
+            // Moments need not be as exact as the evidence.
+            if weight > 1e-13 {
+                let (few, inner_error) = variances.moments(0, &model.corner(node.x).0);
+                let own = model.mean_given(node.x, &few);
+                mean.iter_mut().zip(&own).for_each(|(m, own)| *m += weight * own);
+                total += weight;
+                error += weight * inner_error;
+                parts.push((weight, node.x, few, own));
+            }
         }
         if !value.is_finite() || error.is_nan() || error > 1e-4 {
             return Err(failed());
         }
-        let total: f64 = parts.iter().map(|(weight, _)| weight).sum();
-        let (mut mean, mut inner) = (vec![0.0; d + 1], Matrix::zeros(d + 1, d + 1));
-        for (weight, (own, covariance)) in &parts {
-            mean.iter_mut().zip(own).for_each(|(m, own)| *m += weight / total * own);
-            inner.add_scaled(weight / total, covariance);
-        }
-        for (weight, (own, _)) in &parts {
+        mean.iter_mut().for_each(|m| *m /= total);
+        let mut inner = Matrix::zeros(d + 1, d + 1);
+        for (weight, u, few, own) in parts {
+            model.add_covariance(u, &few, weight / total, &mut inner);
             let off: Vec<f64> = own.iter().zip(&mean).map(|(own, m)| own - m).collect();
             inner.add_outer(weight / total, &off);
         }
@@ -252,15 +256,16 @@ fn mesh(model: &Rotated, prior: &Prior, share: f64) -> (Vec<f64>, Vec<f64>) {
         Prior::StudentT { df, mean, scale } => (mean, scale * (df / (share * (df + 1.0))).sqrt()),
         Prior::Fixed { value } => (value, 1.0),
     };
+    // The likelihood's own part of the line; the prior's centre may be far from it.
+    let turns = model.turns();
+    let first = turns.first().copied().unwrap_or(centre);
+    let (low, high) = turns.iter().fold((first, first), |(a, b), &u| (a.min(u), b.max(u)));
     let mut breaks = vec![centre];
-    for k in 0..8 {
-        let step = width * f64::from(1 << k);
+    let mut step = width;
+    while step < 256.0 * width || step < (centre - low).max(high - centre) + 1.0 {
         breaks.extend([centre - step, centre + step]);
+        step *= 2.0;
     }
-    let mut turns = model.turns();
-    turns.push(centre);
-    let low = turns.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = turns.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let step = if model.other.is_empty() { 0.125 } else { 0.5 };
     let cells = ((high - low) / step) as usize + 16;
     let mut mesh: Vec<f64> = (0..=cells).map(|k| low + step * (k as f64 - 8.0)).collect();

@@ -3,7 +3,7 @@
 
 use super::mixed::{Corner, Few, MOST, Mix, Variances};
 use crate::math::svd::Svd;
-use crate::math::{LOG_2PI, Matrix};
+use crate::math::{LOG_2PI, Matrix, dot};
 use crate::model::{Gaussian, Prior};
 use libm::{exp, log, log1p};
 
@@ -28,8 +28,8 @@ pub(super) struct Rotated {
     /// The coefficients with normal priors, and those with others.
     pub normal: Vec<usize>,
     pub other: Vec<usize>,
-    /// β = m + S·V'b: the rows of V, all prior centres, and the normal ones' standard deviations.
-    directions: Matrix,
+    /// β = m + S·V'b: V', all prior centres, and the normal ones' standard deviations.
+    outward: Matrix,
     pub centres: Vec<f64>,
     sds: Vec<f64>,
 }
@@ -107,7 +107,7 @@ impl Rotated {
             variances: Variances { mixes, accuracy },
             normal,
             other,
-            directions: svd.right,
+            outward: svd.right.transpose(),
             centres,
             sds,
         })
@@ -160,33 +160,38 @@ impl Rotated {
     /// β from the normal coefficients in rotated coordinates and the others.
     pub fn back(&self, b: &[f64], few: &[f64; MOST], beta: &mut [f64]) {
         for (i, (&j, sd)) in self.normal.iter().zip(&self.sds).enumerate() {
-            let turned: f64 = b.iter().enumerate().map(|(k, b)| b * self.directions[(k, i)]).sum();
-            beta[j] = self.centres[j] + sd * turned;
+            beta[j] = self.centres[j] + sd * dot(self.outward.row(i), b);
         }
         for (k, &j) in self.other.iter().enumerate() {
             beta[j] = self.centres[j] + few[k];
         }
     }
 
-    /// Means and covariances given σ of the normal coefficients (rotated), of the others, and of log σ.
-    pub fn moments_given(&self, u: f64, few: &Few) -> (Vec<f64>, Matrix) {
-        let (p, size) = (self.normal.len(), self.other.len());
-        let (mut mean, variances): (Vec<f64>, Vec<f64>) = self.conditional(u, &few.mean).unzip();
-        let known = mean.len();
-        mean.resize(p, 0.0);
-        mean.extend(&few.mean[..size]);
+    /// Means given σ of the normal coefficients (rotated), of the others, and of log σ.
+    pub fn mean_given(&self, u: f64, few: &Few) -> Vec<f64> {
+        let mut mean: Vec<f64> = self.conditional(u, &few.mean).map(|(mean, _)| mean).collect();
+        mean.resize(self.normal.len(), 0.0);
+        mean.extend(&few.mean[..self.other.len()]);
         mean.push(u);
-        let mut inner = Matrix::zeros(p + size + 1, p + size + 1);
-        (0..p).for_each(|j| inner[(j, j)] = variances.get(j).copied().unwrap_or(1.0));
+        mean
+    }
+
+    /// Adds so many times their covariances given σ to a sum.
+    pub fn add_covariance(&self, u: f64, few: &Few, times: f64, sum: &mut Matrix) {
+        let (p, size) = (self.normal.len(), self.other.len());
+        for (j, (_, variance)) in self.conditional(u, &few.mean).enumerate() {
+            sum[(j, j)] += times * variance;
+        }
+        (self.squares.len()..p).for_each(|j| sum[(j, j)] += times);
         if size == 0 {
-            return (mean, inner);
+            return;
         }
         // A rotated coefficient moves with the others by −d·along/(σ² + d²).
         let variance = exp(2.0 * u.clamp(-FURTHEST, FURTHEST));
         let mut moves = vec![[0.0; MOST]; p + size];
-        for j in 0..known {
-            let pull = self.squares[j].sqrt() / (variance + self.squares[j]);
-            (0..size).for_each(|k| moves[j][k] = -pull * self.along[j][k]);
+        for (j, (square, along)) in self.squares.iter().zip(&self.along).enumerate() {
+            let pull = square.sqrt() / (variance + square);
+            (0..size).for_each(|k| moves[j][k] = -pull * along[k]);
         }
         (0..size).for_each(|k| moves[p + k][k] = 1.0);
         for i in 0..p + size {
@@ -194,11 +199,10 @@ impl Rotated {
             for (k, a) in along.iter_mut().enumerate().take(size) {
                 *a = (0..size).map(|l| moves[i][l] * few.covariance[l][k]).sum();
             }
-            for j in 0..p + size {
-                inner[(i, j)] += (0..size).map(|k| along[k] * moves[j][k]).sum::<f64>();
+            for (entry, moves) in sum.row_mut(i).iter_mut().zip(&moves) {
+                *entry += times * (0..size).map(|k| along[k] * moves[k]).sum::<f64>();
             }
         }
-        (mean, inner)
     }
 
     /// Mean and covariance of β, and of log σ if it is free, from those in rotated coordinates.
@@ -208,7 +212,7 @@ impl Rotated {
         // Rows of the way back.
         let mut out = Matrix::zeros(all, d + 1);
         for (i, (&j, sd)) in self.normal.iter().zip(&self.sds).enumerate() {
-            (0..p).for_each(|k| out[(j, k)] = sd * self.directions[(k, i)]);
+            (0..p).for_each(|k| out[(j, k)] = sd * self.outward[(i, k)]);
         }
         self.other.iter().enumerate().for_each(|(k, &j)| out[(j, p + k)] = 1.0);
         if free {

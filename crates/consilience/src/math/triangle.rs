@@ -7,7 +7,7 @@ use super::{Matrix, dot};
 const BLOCK: usize = 256;
 
 /// R, upper triangular, with R'R = A'A for all rows A that were added. It holds what A'A holds, but
-/// with the accuracy of A: nothing is squared, so nothing cancels, and no column needs to be centred.
+/// with the accuracy of A: nothing is squared, so little cancels.
 #[derive(Debug, Clone)]
 pub struct Triangle {
     root: Matrix,
@@ -33,15 +33,6 @@ impl Triangle {
         triangle
     }
 
-    /// The factor of the rows of several together; `None` of none.
-    pub fn merge(mut triangles: Vec<Triangle>) -> Option<Triangle> {
-        let columns = triangles.first()?.root.cols();
-        match triangles.len() {
-            1 => triangles.pop(),
-            _ => Some(Triangle::of_rows(triangles.iter().map(Triangle::root), columns)),
-        }
-    }
-
     /// The factor of the rows of several matrices together.
     pub fn of_rows<'a>(matrices: impl IntoIterator<Item = &'a Matrix>, columns: usize) -> Triangle {
         let mut triangle = Triangle::new(columns);
@@ -53,11 +44,6 @@ impl Triangle {
     }
 
     /// R.
-    pub fn root(&self) -> &Matrix {
-        &self.root
-    }
-
-    /// R itself.
     pub fn into_root(self) -> Matrix {
         self.root
     }
