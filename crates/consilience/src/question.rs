@@ -32,6 +32,8 @@ pub enum Question {
         /// The model. Its priors are as they were written: what the shards answer is what those per
         /// standard deviation are settled by, and does not depend on them.
         model: Arc<Model>,
+        /// Whether means and squared deviations of its columns are wanted: a prior is per standard deviation.
+        units: bool,
     },
     /// The shard's own evidence and moments.
     Fit {
@@ -144,7 +146,7 @@ pub struct Survey {
     pub nonzero: Vec<f64>,
     /// X'X over the free coefficients.
     pub gram: Matrix,
-    /// Per design column, its mean.
+    /// Per design column, its mean; empty where units are not wanted, as are the squares.
     pub means: Vec<f64>,
     /// Per design column, the sum of squared distances from its mean.
     pub squares: Vec<f64>,
@@ -233,7 +235,7 @@ impl Question {
     pub fn model(&self) -> Option<&Arc<Model>> {
         match self {
             Question::Describe { .. } | Question::Statistics { .. } => None,
-            Question::Survey { model }
+            Question::Survey { model, .. }
             | Question::Fit { model, .. }
             | Question::Augment { model, .. }
             | Question::Expand { model, .. }

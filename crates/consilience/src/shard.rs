@@ -112,7 +112,7 @@ impl Shard {
                 Answer::Description(describe(&self.data, weights.as_deref(), requests)?)
             }
             Question::Statistics { recipe } => self.statistics(recipe)?,
-            Question::Survey { model } => Answer::Survey(self.survey(model)?),
+            Question::Survey { model, units } => Answer::Survey(self.survey(model, *units)?),
             Question::Fit { model, share, order } => {
                 Answer::Summary(Box::new(self.fit(model, *share, order)?))
             }
@@ -197,7 +197,7 @@ impl Shard {
         Ok(Answer::Statistics(Centred::merge(parts.iter())))
     }
 
-    fn survey(&self, model: &Model) -> Result<Survey> {
+    fn survey(&self, model: &Model, units: bool) -> Result<Survey> {
         let likelihood = self.likelihood(model)?;
         let gram = likelihood.gram();
         if let Some(error) = likelihood.take_failure() {
@@ -208,7 +208,7 @@ impl Shard {
         if let Some((parameter, _)) = unfit {
             return Err(too_large(&parameter.name, model));
         }
-        let (columns, offset) = self.spreads(model)?;
+        let (columns, offset) = if units { self.spreads(model)? } else { Default::default() };
         Ok(Survey {
             observations: likelihood.observations,
             nonzero: likelihood.nonzero.clone(),

@@ -115,7 +115,7 @@ pub(crate) fn answer(answer: &Answer, question: &Question) -> Fault {
             }
             requests.iter().zip(facts).try_for_each(|(request, found)| fact(request, found))?;
         }
-        (Question::Survey { model }, Answer::Survey(found)) => survey(found, model)?,
+        (Question::Survey { model, units }, Answer::Survey(found)) => survey(found, model, *units)?,
         (Question::Fit { .. }, Answer::Summary(found)) => summary(found, d)?,
         (Question::Augment { conditionals, .. }, Answer::Augmentation(found)) => {
             summary(&found.summary, d)?;
@@ -222,7 +222,7 @@ fn levels(found: &Levels) -> Fault {
     ensure(numbers.into_iter().all(f64::is_finite), "a level of its is not a finite number")
 }
 
-fn survey(found: &Survey, model: &Model) -> Fault {
+fn survey(found: &Survey, model: &Model, units: bool) -> Fault {
     let columns = &model.parameters[..model.recipe.columns.len().min(model.parameters.len())];
     let free: Vec<usize> =
         (0..columns.len()).filter(|&j| columns[j].prior.fixed().is_none()).collect();
@@ -239,8 +239,9 @@ fn survey(found: &Survey, model: &Model) -> Fault {
     )?;
     ensure(!indefinite(&found.gram), "its X'X is not positive semidefinite")?;
     let Survey { means, squares, offset, observations: n, .. } = found;
+    let wanted = if units { columns.len() } else { 0 };
     ensure(
-        means.len() == columns.len() && squares.len() == columns.len(),
+        means.len() == wanted && squares.len() == wanted,
         "its means of columns are too many or too few",
     )?;
     ensure(
@@ -254,7 +255,10 @@ fn survey(found: &Survey, model: &Model) -> Fault {
         let (square, sum) = (found.gram[(k, k)], squares[j] + n * means[j] * means[j]);
         (square - sum).abs() > 1e-6 * square + f64::MIN_POSITIVE
     };
-    ensure(!free.iter().enumerate().any(apart), "its means of columns contradict its X'X")
+    ensure(
+        !(units && free.iter().enumerate().any(apart)),
+        "its means of columns contradict its X'X",
+    )
 }
 
 fn summary(found: &Summary, d: usize) -> Fault {

@@ -13,6 +13,15 @@ pub fn log_beta(a: f64, b: f64) -> f64 {
     lgamma(a) + lgamma(b) - lgamma(a + b)
 }
 
+/// log Φ(−z) for z ≥ 0.
+pub fn log_normal_tail(z: f64) -> f64 {
+    if z > 20.0 {
+        log_normal_cdf(-z).0
+    } else {
+        log(0.5 * erfc(z * std::f64::consts::FRAC_1_SQRT_2))
+    }
+}
+
 /// log Φ(z) with its first two derivatives, right in both tails.
 pub fn log_normal_cdf(z: f64) -> (f64, f64, f64) {
     if z < -20.0 {

@@ -7,7 +7,7 @@
 //! Only the centre knows them: what is asked of shards, and what they answer, is in θ.
 
 use super::Prior;
-use crate::math::special::log_normal_cdf;
+use crate::math::special::log_normal_tail;
 use crate::math::student::{log_upper_tail, normal_upper_quantile, upper_quantile};
 use crate::math::{LOG_2PI, Matrix};
 use crate::target::{Expansion, Target};
@@ -24,12 +24,16 @@ const NEARLY_NORMAL: f64 = 1e4;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Coordinates {
     bases: Vec<Prior>,
+    /// The part of log F' that no θ changes, of all together.
+    constant: f64,
 }
 
 impl Coordinates {
     /// The coordinates for priors that act with power `share`: their powers are priors of the same kind.
     pub fn new(priors: &[Prior], share: f64) -> Coordinates {
-        Coordinates { bases: priors.iter().map(|prior| base(*prior, share)).collect() }
+        let bases: Vec<Prior> = priors.iter().map(|prior| base(*prior, share)).collect();
+        let constant = bases.iter().map(Prior::log_constant).sum();
+        Coordinates { bases, constant }
     }
 
     /// How many.
@@ -78,7 +82,8 @@ impl Coordinates {
 
     /// log f less log of the base density: what remains when the standard normal takes its place.
     pub fn log_rest(&self, theta: &[f64], log_f: f64) -> f64 {
-        log_f - self.bases.iter().zip(theta).map(|(base, &x)| base.log_density(x)).sum::<f64>()
+        let shapes: f64 = self.bases.iter().zip(theta).map(|(base, &x)| base.log_shape(x)).sum();
+        log_f - (shapes + self.constant)
     }
 
     /// The log density in z where that in θ is `log_f`.
@@ -191,7 +196,7 @@ fn value(base: &Prior, z: f64) -> f64 {
     if let Prior::Normal { mean, sd } = *base {
         return mean + sd * z;
     }
-    let log_p = log_normal_cdf(-z.abs()).0;
+    let log_p = log_normal_tail(z.abs());
     let (mean, distance) = match *base {
         Prior::Laplace { mean, scale } => (mean, -scale * (log_p + std::f64::consts::LN_2)),
         Prior::StudentT { df, mean, scale } => {

@@ -110,8 +110,13 @@ pub(super) fn survey(
     models: Vec<Written>,
     session: &Session,
 ) -> Result<Vec<Setting>> {
-    let questions: Vec<Question> =
-        models.iter().map(|(model, _)| Question::Survey { model: model.clone() }).collect();
+    let questions: Vec<Question> = models
+        .iter()
+        .map(|(model, priors)| {
+            let units = priors.iter().any(|spec| spec.per_sd);
+            Question::Survey { model: model.clone(), units }
+        })
+        .collect();
     let answers = session.ask(&questions)?;
     let mut settings = Vec::new();
     for ((model, priors), answers) in models.into_iter().zip(answers) {

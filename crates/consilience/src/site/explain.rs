@@ -49,8 +49,13 @@ fn asked(question: &Question) -> String {
             }
             out
         }
-        Question::Survey { .. } => format!(
-            "survey{of}: the number of rows, per design column the rows in which it is not 0, X'X, mean and squared deviations of every design column, and the mean of the offsets"
+        Question::Survey { units, .. } => format!(
+            "survey{of}: the number of rows, per design column the rows in which it is not 0, and X'X{}",
+            if *units {
+                "; mean and squared deviations of every design column, and the mean of the offsets"
+            } else {
+                ""
+            }
         ),
         Question::Fit { order, .. } => format!(
             "fit{of}: the site's own log evidence by {}, posterior mean, mode, covariance and precision, and diagnostics",
@@ -164,10 +169,13 @@ fn answered(answer: &Answer) -> String {
                 numbers(&survey.nonzero)
             );
             let _ = writeln!(out, "  X'X: {p} × {p} sums of products of design columns");
-            let _ = writeln!(out, "  means of the design columns: {}", numbers(&survey.means));
-            let _ =
-                writeln!(out, "  their squared deviations, summed: {}", numbers(&survey.squares));
-            writeln!(out, "  mean of the offsets: {}", survey.offset)
+            if !survey.means.is_empty() {
+                let _ = writeln!(out, "  means of the design columns: {}", numbers(&survey.means));
+                let squares = numbers(&survey.squares);
+                let _ = writeln!(out, "  their squared deviations, summed: {squares}");
+                let _ = writeln!(out, "  mean of the offsets: {}", survey.offset);
+            }
+            Ok(())
         }
         Answer::Summary(summary) => {
             out += &fitted(summary);
