@@ -121,16 +121,16 @@ impl Proposal {
         self.place_of(theta).iter().enumerate().map(scaled).map(|x| x * x).sum()
     }
 
-    /// The same with the scales that weighted points make most likely, drawn towards what they were: `trust`
-    /// is what the points count for. With S the weighted mean squares of xᵢ below and above 0, these are
-    /// b² = S_b (1 + r) and a = r b, r³ = S_a/S_b.
+    /// The same with the scales that weighted points, worth `effective` draws, make most likely. With S the
+    /// weighted mean squares of xᵢ below and above 0, these are b² = S_b (1 + r) and a = r b, r³ = S_a/S_b.
+    /// In logs each has the variance 1/`effective`; what all of them together vary by beyond that is no
+    /// chance, and they are drawn towards 0 by its share.
     pub fn with_sides_of<'a>(
         &self,
         points: impl Iterator<Item = (&'a [f64], f64)>,
-        trust: f64,
+        effective: f64,
     ) -> Proposal {
-        let d = self.mean.len();
-        let (mut squares, mut total) = (vec![(0.0, 0.0); d], 0.0);
+        let (mut squares, mut total) = (vec![(0.0, 0.0); self.mean.len()], 0.0);
         for (theta, weight) in points {
             total += weight;
             for (sum, x) in squares.iter_mut().zip(self.place_of(theta)) {
@@ -138,22 +138,25 @@ impl Proposal {
                 *part += weight * x * x;
             }
         }
-        let fitted = |(i, (below, above)): (usize, &(f64, f64))| {
-            let old = self.side(i);
+        let likely = |&(below, above): &(f64, f64)| {
             let ratio = libm::cbrt(above / below);
-            let b2 = below / total * (1.0 + ratio);
-            let mix = |new: f64, old: f64| {
-                let new = if new.is_finite() { new } else { old * old };
-                (trust * new + (1.0 - trust) * old * old).sqrt()
-            };
-            (mix(b2, old.0), mix(ratio * ratio * b2, old.1))
+            let b = 0.5 * log(below / total * (1.0 + ratio));
+            (b, b + log(ratio))
         };
-        let sides: Vec<(f64, f64)> = squares.iter().enumerate().map(fitted).collect();
+        let mut logs: Vec<(f64, f64)> = squares.iter().map(likely).collect();
+        for (i, side) in logs.iter_mut().enumerate() {
+            if !(side.0.is_finite() && side.1.is_finite()) {
+                *side = (log(self.side(i).0), log(self.side(i).1));
+            }
+        }
+        let spread: f64 = logs.iter().map(|(b, a)| b * b + a * a).sum();
+        let beyond = (spread / (2 * logs.len()).max(1) as f64 - 1.0 / effective).max(0.0);
+        let kept = beyond / (beyond + 1.0 / effective);
         let mut plain = self.clone();
         let volume = |(b, a): &(f64, f64)| log(0.5 * (a + b));
         plain.log_det_factor -= self.sides.iter().map(volume).sum::<f64>();
         plain.sides = Vec::new();
-        plain.with_sides(sides)
+        plain.with_sides(logs.iter().map(|(b, a)| (exp(kept * b), exp(kept * a))).collect())
     }
 
     /// log g(θ).

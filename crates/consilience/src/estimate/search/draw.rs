@@ -211,8 +211,7 @@ impl Search {
             } else if effective > ENOUGH && poor {
                 // Too few for a covariance, enough for a scale to each side of every axis.
                 let points = own.iter().enumerate().map(|(k, &w)| (self.point(k), w));
-                let trust = effective / (effective + ENOUGH);
-                Some(part.proposal.with_sides_of(points, trust))
+                Some(part.proposal.with_sides_of(points, effective))
             } else {
                 None
             };
