@@ -279,8 +279,8 @@ fn counts_of_any_size_are_right() {
                 let sizes = case.weights.iter().zip(&case.y).map(size).sum::<f64>();
                 let rounding = 1e-11 + 1e-15 * sizes;
                 let width = |j: usize| 1.0 / point.hessian[j][j].abs().sqrt().max(rounding);
-                for j in 0..d {
-                    for slope in [gradient[j], at.gradient[j]] {
+                for (j, slope) in gradient.iter().enumerate() {
+                    for slope in [*slope, at.gradient[j]] {
                         let off = (slope - point.gradient[j]).abs();
                         let allowed = 1e-6 / width(j) + 1e-12 * point.gradient[j].abs() + rounding;
                         assert!(

@@ -174,7 +174,7 @@ fn evidence(setting: &Setting, summaries: Vec<Summary>) -> Result<Evidence> {
     let known = errors.map_or(0.0, |e| e.total);
     // With one shard nothing rests on the shape.
     let shape_error = if is_split { shape_error(&summaries, &normals, known) } else { None };
-    let se = errors.map(|e| e.total.hypot(shape_error.unwrap_or(0.0)));
+    let se = errors.map(|e| libm::hypot(e.total, shape_error.unwrap_or(0.0)));
     let log_z = Estimate { value: shards.value + value, se };
 
     let mut warnings: Vec<Warning> = summaries.iter().flat_map(|s| s.warnings.clone()).collect();

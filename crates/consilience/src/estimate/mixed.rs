@@ -99,8 +99,8 @@ impl Corner {
         let Shrink { s, log_norm, .. } = Shrink::new(self.rows[k][k], ell);
         let mut next = *self;
         let mut row = [0.0; MOST + 1];
-        for j in k + 1..=size {
-            row[j] = s * self.rows[k][j];
+        for (to, from) in row.iter_mut().zip(&self.rows[k]).take(size + 1).skip(k + 1) {
+            *to = s * from;
         }
         next.fold(row, k + 1, size);
         (next, -log_norm)

@@ -123,8 +123,8 @@ impl Coordinates {
         for i in 0..d {
             let (rate, bend) = rates[i];
             out.gradient[i] = rest.gradient[i] * rate - share * z[i];
-            for j in 0..d {
-                out.hessian[(i, j)] = rate * rest.hessian[(i, j)] * rates[j].0;
+            for (j, (other, _)) in rates.iter().enumerate() {
+                out.hessian[(i, j)] = rate * rest.hessian[(i, j)] * other;
             }
             out.hessian[(i, i)] += rest.gradient[i] * bend - share;
         }

@@ -273,7 +273,7 @@ impl Search {
             return self.climb(vec![Climber::new(start, self.settings.tolerance)]);
         }
         let centre = vec![0.0; start.len()];
-        let mut climbers = vec![self.from_centre()];
+        let mut climbers = vec![self.centred_climb()];
         if start != centre {
             climbers.push(Climber::new(nudged(&start), self.settings.tolerance));
         }
@@ -283,7 +283,7 @@ impl Search {
     }
 
     /// A climb from the prior's centre.
-    fn from_centre(&self) -> Climber {
+    fn centred_climb(&self) -> Climber {
         Climber::new(nudged(&vec![0.0; self.coordinates.dim()]), self.settings.tolerance)
     }
 
@@ -324,7 +324,7 @@ impl Search {
                     self.unfinished.extend(climber.so_far());
                     // A start that leads nowhere alone: the prior's centre is always there.
                     if self.settings.single && self.newton_rounds == 1 {
-                        going.push(self.from_centre());
+                        going.push(self.centred_climb());
                     }
                     self.lost = Some(error);
                 }
