@@ -10,7 +10,7 @@ use crate::sites::arguments::{
 };
 use crate::slurm::{EngineArguments, StepArguments};
 use clap::{Args, Parser, Subcommand};
-use consilience::plan::{Room, Wishes};
+use consilience::plan::{Extras, Room};
 use consilience::simulate::alleles;
 use consilience::study::{Combine, Kernel, Local, Overrides, Study};
 use consilience::{Error, draft};
@@ -225,19 +225,25 @@ impl WishArguments {
     /// What is wished of a run of this study, which must be able to grant it; how many shards that
     /// takes is seen later. The folder for draws is made, and has its whole path: those who write to it
     /// may start elsewhere.
-    pub fn of(&self, study: &Study, draws: Option<&DrawsArguments>) -> consilience::Result<Wishes> {
-        let mut wishes = Wishes {
-            prior_scales: self.prior_scale.clone(),
-            leave_one_out: self.leave_one_out,
-            draws: draws.and_then(|draws| draws.keep_draws.clone()),
-        };
-        wishes.check(study, usize::MAX)?;
-        if let Some(folder) = &mut wishes.draws {
+    pub fn of(&self, study: &Study, draws: Option<&DrawsArguments>) -> consilience::Result<Extras> {
+        let mut extras = self.with(draws);
+        extras.check(study, usize::MAX)?;
+        if let Some(folder) = &mut extras.draws {
             draft::make_folder(folder)?;
             let whole = folder.canonicalize();
             *folder = whole.map_err(|source| Error::Io { path: folder.clone(), source })?;
         }
-        Ok(wishes)
+        Ok(extras)
+    }
+
+    /// The same as they were written.
+    pub fn with(&self, draws: Option<&DrawsArguments>) -> Extras {
+        Extras {
+            prior_scales: self.prior_scale.clone(),
+            leave_one_out: self.leave_one_out,
+            posterior: false,
+            draws: draws.and_then(|draws| draws.keep_draws.clone()),
+        }
     }
 }
 

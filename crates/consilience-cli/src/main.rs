@@ -24,7 +24,7 @@ use arguments::{
 use clap::Parser;
 use consilience::compare::Comparison;
 use consilience::draft;
-use consilience::plan::Plan;
+use consilience::plan::{Extras, Plan};
 use consilience::study::Study;
 use consilience::{Error, Result};
 use std::io::Write;
@@ -115,19 +115,12 @@ fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
         slurm::EngineName::Threads => {
             arguments.engine.refuse_leftovers()?;
             let mut plan = plan(&arguments.study, &bar)?;
-            if let Some(folder) = &arguments.draws.keep_draws {
-                plan.keep_draws(folder)?;
+            plan.deliver(&Extras {
+                posterior: output.posterior.is_some(),
+                ..arguments.wishes.with(Some(&arguments.draws))
+            })?;
+            for folder in [&arguments.draws.keep_draws, &output.posterior].into_iter().flatten() {
                 draft::make_folder(folder)?;
-            }
-            if let Some(folder) = &output.posterior {
-                plan.keep_posterior()?;
-                draft::make_folder(folder)?;
-            }
-            if !arguments.wishes.prior_scale.is_empty() {
-                plan.scale_priors(&arguments.wishes.prior_scale)?;
-            }
-            if arguments.wishes.leave_one_out {
-                plan.leave_one_out()?;
             }
             plan.run(&bar)?
         }

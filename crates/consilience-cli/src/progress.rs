@@ -1,9 +1,10 @@
 //! A progress bar on stderr, where that is a terminal.
 
 use consilience::data::read::Event;
-use consilience::engine::{Observer, Round};
+use consilience::engine::{Observer, Progress, Round};
 use consilience::run::Work;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 const ANSWERS: &str = "{msg:<22} {bar:30} {pos}/{len} answers  {elapsed} gone, about {eta} left";
@@ -76,16 +77,23 @@ impl Work for Bar {
 }
 
 impl Observer for Bar {
-    fn round(&self, round: &Round) {
+    fn round(&self, round: &Round) -> ControlFlow<()> {
         self.0.disable_steady_tick();
         self.0.set_style(style(ANSWERS));
         self.0.reset();
         self.0.set_length(round.answers);
-        self.0.set_message(format!("round {}: {}", round.number, round.kind));
+        let Progress { models, done, rounds_left } = round.progress;
+        let left = match models {
+            0 => String::new(),
+            _ => format!(", {done} of {models} models done, about {rounds_left} rounds left"),
+        };
+        self.0.set_message(format!("round {}: {}{left}", round.number, round.kind));
+        ControlFlow::Continue(())
     }
 
-    fn answered(&self) {
+    fn answered(&self) -> ControlFlow<()> {
         self.0.inc(1);
+        ControlFlow::Continue(())
     }
 
     fn reading(&self, event: &Event) {

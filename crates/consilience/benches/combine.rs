@@ -3,9 +3,10 @@
 //! Run with: cargo bench --workspace --bench combine (`-- alone` for the latter only)
 
 use consilience::Result;
-use consilience::engine::{Engine, Silent};
+use consilience::engine::{Answered as Called, Engine, Silent};
+use consilience::fit::FitOrder;
 use consilience::plan::Plan;
-use consilience::question::{Answer, FitOrder, Question};
+use consilience::question::{Answer, Answers, Fit, Question};
 use consilience::simulate::{self, Format, Simulated};
 use consilience::study::{Local, Study};
 use std::path::Path;
@@ -89,17 +90,13 @@ impl Engine for Answered<'_> {
         self.plan.engine().shards()
     }
 
-    fn ask(
-        &self,
-        questions: &[Question],
-        answered: &(dyn Fn() + Sync),
-    ) -> Result<Vec<Vec<Answer>>> {
-        if !matches!(questions, [Question::Fit { .. }]) {
+    fn ask(&self, questions: &[Question], answered: &Called) -> Result<Vec<Answers>> {
+        if !matches!(questions, [Question::Fit(_)]) {
             return self.plan.engine().ask(questions, answered);
         }
         let fits = std::mem::take(&mut *self.fits.lock().expect("one thread"));
         *self.handed_over.lock().expect("one thread") = Some((Instant::now(), cpu_seconds()));
-        Ok(vec![fits])
+        Ok(vec![Answers::Each(fits)])
     }
 }
 
@@ -125,17 +122,17 @@ fn normal_alone() {
     println!("\n`normal` alone, {SHARDS} shards, {} parameters", model.dim());
     let method = Local::Importance;
     let order = FitOrder { method, draws: 10_000, warmup: 2_000, chains: 1, power: 1.0, seed: 1 };
-    let asked = Question::Fit { model, share, order };
+    let asked = Question::from(Fit { model, share, order, draws: false });
     let fits: Vec<Answer> =
-        (0..FITTED).map(|s| few.engine().shard(s).answer(&asked).expect("a fit")).collect();
+        (0..FITTED).map(|s| asked.answer(few.engine().shard(s)).expect("a fit")).collect();
     for jackknife in [false, true] {
         let mut best = (f64::INFINITY, f64::INFINITY);
         for _ in 0..3 {
             let mut answers: Vec<Answer> = fits.iter().cycle().take(SHARDS).cloned().collect();
             if !jackknife {
                 for answer in &mut answers {
-                    let Answer::Summary(summary) = answer else { continue };
-                    summary.batches.clear();
+                    let Answer::Fit(fit) = answer else { continue };
+                    fit.summary.batches.clear();
                 }
             }
             let (fits, handed_over) = (Mutex::new(answers), Mutex::new(None));

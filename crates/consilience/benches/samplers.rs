@@ -2,9 +2,10 @@
 //! With `-- --shards DIR` it writes two shards' designs and our time on them for benches/rstan.R.
 
 use consilience::engine::Silent;
+use consilience::fit::{FitOrder, Summary};
 use consilience::math::stream;
 use consilience::plan::Plan;
-use consilience::question::{Answer, FitOrder, Question, Summary};
+use consilience::question::{Fit, Kind};
 use consilience::sample::PolyaGamma;
 use consilience::study::{Local, Study};
 use std::path::Path;
@@ -69,18 +70,17 @@ fn plan((data, formula, family, shards): (&str, &str, &str, usize)) -> Plan {
 /// The first shard by one method, on one thread: the summary, and CPU seconds.
 fn fit(plan: &Plan, method: Local) -> Option<(Summary, f64)> {
     let setting = &plan.settings[0];
-    let question = Question::Fit {
+    let question = Fit {
         model: setting.model.clone(),
         share: setting.share,
         order: FitOrder { method, draws: 10_000, warmup: 2_000, chains: 1, power: 1.0, seed: 1 },
+        draws: false,
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
     pool.install(|| {
         let start = cpu_seconds();
-        match plan.engine().shard(0).answer(&question) {
-            Ok(Answer::Summary(summary)) => Some((*summary, cpu_seconds() - start)),
-            _ => None,
-        }
+        let answer = question.answer(plan.engine().shard(0)).ok()?;
+        Some((answer.summary, cpu_seconds() - start))
     })
 }
 

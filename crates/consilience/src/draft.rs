@@ -103,3 +103,16 @@ pub fn make_folder(path: &Path) -> Result<()> {
         _ => Error::Io { path: path.to_path_buf(), source: error },
     })
 }
+
+/// A model's name as the beginning of a file's; where it is not fit for that, a number that belongs to it
+/// keeps two such names apart.
+pub(crate) fn file_stem(model: &str) -> String {
+    let fit = |c: char| if c.is_alphanumeric() { c } else { '-' };
+    let slug: String = model.chars().take(60).map(fit).collect();
+    let mark = if slug == model.replace(' ', "-") {
+        String::new()
+    } else {
+        format!("-{:08x}", crate::math::fingerprint(model) as u32)
+    };
+    format!("{slug}{mark}")
+}

@@ -84,7 +84,10 @@ pub enum Error {
     },
     /// Nothing is wrong, but answers are awaited that others have to give.
     #[error("{0}")]
-    Waiting(Box<crate::run::Waiting>),
+    Waiting(Box<Waiting>),
+    /// Whoever watched the run told it to stop.
+    #[error("stopped before the end")]
+    Stopped,
     /// A file could not be written, or could not be read although it is there.
     #[error("{}: {source}", path.display())]
     Io {
@@ -93,6 +96,45 @@ pub enum Error {
         /// The system's word on it.
         source: std::io::Error,
     },
+}
+
+/// What a run waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// The round, counted from 1.
+    pub round: u64,
+    /// What is asked.
+    pub kind: &'static str,
+    /// The question file.
+    pub question: PathBuf,
+    /// The names of the shards or sites whose answers are missing.
+    pub missing: Vec<String>,
+    /// What is wrong with answers that are there.
+    pub refused: Vec<String>,
+    /// How many shards take part.
+    pub shards: usize,
+    /// Whether the shards are sites.
+    pub sites: bool,
+}
+
+impl std::fmt::Display for Waiting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for refused in &self.refused {
+            writeln!(f, "refused: {refused}")?;
+        }
+        let (answered, what) =
+            (self.shards - self.missing.len(), if self.sites { "sites" } else { "shards" });
+        let shown: Vec<&str> = self.missing.iter().take(20).map(String::as_str).collect();
+        let more = if self.missing.len() > 20 { ", …" } else { "" };
+        write!(
+            f,
+            "round {} ({}): {answered} of {} {what} have answered; missing: {}{more}",
+            self.round,
+            self.kind,
+            self.shards,
+            shown.join(", ")
+        )
+    }
 }
 
 fn prefix(place: &Place) -> String {

@@ -40,7 +40,7 @@ pub mod draft;
 pub mod engine;
 mod error;
 pub mod estimate;
-mod fit;
+pub mod fit;
 pub mod kernel;
 pub mod math;
 pub mod model;
@@ -53,7 +53,6 @@ pub mod simulate;
 pub mod site;
 pub mod study;
 mod target;
-mod trust;
 mod warning;
 
 pub use error::{Error, Place, Result};

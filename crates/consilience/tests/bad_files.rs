@@ -272,13 +272,17 @@ fn every_kind_of_bad_file_is_refused_with_its_own_message() {
     refused("no answers", &with_body(vec![0]), "answers 0 questions of 1");
     refused(
         "weights for a description",
-        &with_body(body(&[Answer::Weights(vec![])])),
+        &with_body(body(&[Answer::Weigh(Box::default())])),
         "`describe` with something else",
     );
-    refused("too few facts", &with_body(body(&[Answer::Description(vec![])])), "0 facts about");
+    refused(
+        "too few facts",
+        &with_body(body(&[Answer::Describe(Box::default())])),
+        "0 facts about",
+    );
     let facts = |change: &dyn Fn(&mut Vec<Fact>)| {
         forged(&good, key, |answer| match answer {
-            Answer::Description(facts) => change(facts),
+            Answer::Describe(facts) => change(facts),
             other => panic!("{other:?}"),
         })
     };
@@ -313,7 +317,7 @@ fn every_kind_of_bad_file_is_refused_with_its_own_message() {
 
     // Surveys.
     let good = federation.answer("leeds", 0).unwrap();
-    let survey = |change: fn(&mut consilience::question::Survey)| {
+    let survey = |change: fn(&mut consilience::question::SurveyAnswer)| {
         forged(&good, key, |answer| match answer {
             Answer::Survey(survey) => change(survey),
             other => panic!("{other:?}"),
@@ -333,9 +337,9 @@ fn every_kind_of_bad_file_is_refused_with_its_own_message() {
 
     // Fits.
     let good = federation.answer("leeds", 0).unwrap();
-    let fit = |change: fn(&mut consilience::question::Summary)| {
+    let fit = |change: fn(&mut consilience::fit::Summary)| {
         forged(&good, key, |answer| match answer {
-            Answer::Summary(summary) => change(summary),
+            Answer::Fit(fit) => change(&mut fit.summary),
             other => panic!("{other:?}"),
         })
     };
@@ -354,7 +358,7 @@ fn every_kind_of_bad_file_is_refused_with_its_own_message() {
         "covariance is not finite",
     );
     refused("a lopsided covariance", &fit(|s| s.covariance[(0, 1)] += 1.0), "not symmetric");
-    let indefinite: fn(&mut consilience::question::Summary) = |s| {
+    let indefinite: fn(&mut consilience::fit::Summary) = |s| {
         s.covariance = Matrix::from_rows(3, 3, vec![1.0, 2.0, 0.0, 2.0, 1.0, 0.0, 0.0, 0.0, 1.0]);
     };
     refused("an indefinite covariance", &fit(indefinite), "not positive definite");

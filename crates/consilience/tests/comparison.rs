@@ -8,7 +8,7 @@ use common::{Case, run};
 use conjugate::{Data, log_evidence};
 use consilience::compare::Comparison;
 use consilience::engine::Silent;
-use consilience::plan::Plan;
+use consilience::plan::{Extras, Plan};
 use consilience::study::Study;
 use std::path::Path;
 
@@ -79,7 +79,7 @@ fn a_sweep_over_priors_is_many_studies() {
         [&|f| logistic(f, 2.0 * f, 0.5 * f), &gaussian, &normal];
     for study in studies {
         let mut plan = plan(&study(1.0));
-        plan.scale_priors(&[4.0, 0.25, 4.0]).unwrap();
+        plan.deliver(&scaled(&[4.0, 0.25, 4.0])).unwrap();
         let result = plan.run(&Silent).unwrap();
         let sweep = result.prior_sensitivity.as_ref().unwrap();
         assert_eq!(sweep.iter().map(|at| at.scale).collect::<Vec<_>>(), [0.25, 1.0, 4.0]);
@@ -98,6 +98,10 @@ fn a_sweep_over_priors_is_many_studies() {
     }
 }
 
+fn scaled(factors: &[f64]) -> Extras {
+    Extras { prior_scales: factors.to_vec(), ..Extras::default() }
+}
+
 fn order(result: &Comparison) -> Vec<&str> {
     let mut models: Vec<_> = result.models.iter().collect();
     models.sort_by(|a, b| b.log_evidence.value.total_cmp(&a.log_evidence.value));
@@ -108,11 +112,11 @@ fn order(result: &Comparison) -> Vec<&str> {
 fn scales_that_are_none_are_refused() {
     let mut plan = plan(&pima("").text());
     for wrong in [0.0, -2.0, f64::NAN, f64::INFINITY] {
-        let error = plan.scale_priors(&[2.0, wrong]).unwrap_err();
+        let error = plan.deliver(&scaled(&[2.0, wrong])).unwrap_err();
         assert!(error.is_input() && error.to_string().contains("positive"), "{error}");
     }
     for wrong in [1e-320, 1e300] {
-        let error = plan.scale_priors(&[wrong]).unwrap_err();
+        let error = plan.deliver(&scaled(&[wrong])).unwrap_err();
         assert!(error.is_input() && error.to_string().contains("cannot be made"), "{error}");
     }
 }
@@ -197,9 +201,8 @@ fn extras_do_not_depend_on_threads() {
     let of = |threads: usize| {
         let study = Study::parse(&pima("").text(), Path::new("study.toml")).unwrap();
         let mut plan = Plan::new(study, threads, &Silent).unwrap();
-        plan.keep_posterior().unwrap();
-        plan.leave_one_out().unwrap();
-        plan.scale_priors(&[0.5]).unwrap();
+        let extras = Extras { posterior: true, leave_one_out: true, ..scaled(&[0.5]) };
+        plan.deliver(&extras).unwrap();
         plan.run(&Silent).unwrap()
     };
     let one = of(1);

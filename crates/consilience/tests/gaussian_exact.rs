@@ -7,7 +7,7 @@ mod common;
 use common::{Case, root, run, spread};
 use consilience::compare::Comparison;
 use consilience::engine::Silent;
-use consilience::plan::Plan;
+use consilience::plan::{Extras, Plan};
 use consilience::study::Study;
 use std::fmt::Display;
 use std::path::Path;
@@ -232,7 +232,7 @@ fn draws_follow_the_integral() {
             let text = text.replace("[evidence]", &format!("[evidence]\nseed = {seed}"));
             let study = Study::parse(&text, Path::new("study.toml")).unwrap();
             let mut plan = Plan::new(study, 2, &Silent).unwrap();
-            plan.keep_posterior().unwrap();
+            plan.deliver(&Extras { posterior: true, ..Extras::default() }).unwrap();
             let result = plan.run(&Silent).unwrap();
             let thetas = &result.models[0].posterior.as_ref().unwrap().chains[0].thetas;
             let column: Vec<f64> = (0..thetas.rows()).map(|k| thetas[(k, 1)]).collect();

@@ -4,10 +4,10 @@ mod common;
 
 use common::{Case, run, run_study, spread};
 use consilience::compare::Comparison;
-use consilience::engine::{Engine, Silent};
+use consilience::engine::{Answered, Engine, Silent};
 use consilience::math::stream;
 use consilience::plan::Plan;
-use consilience::question::{Answer, Question};
+use consilience::question::{Answer, Answers, Question};
 use consilience::study::Study;
 use consilience::{Level, Result};
 use rand::seq::SliceRandom;
@@ -70,22 +70,19 @@ impl Engine for Shuffled<'_> {
         self.0.engine().shards()
     }
 
-    fn ask(
-        &self,
-        questions: &[Question],
-        answered: &(dyn Fn() + Sync),
-    ) -> Result<Vec<Vec<Answer>>> {
+    fn ask(&self, questions: &[Question], answered: &Answered) -> Result<Vec<Answers>> {
         let mut tasks: Vec<(usize, usize)> =
             (0..questions.len()).flat_map(|q| (0..self.shards()).map(move |s| (q, s))).collect();
         tasks.shuffle(&mut stream(self.1, 0, 0, "arrival"));
         let mut arrived = Vec::new();
         for (q, s) in tasks {
-            arrived.push(((q, s), self.0.engine().shard(s).answer(&questions[q])?));
-            answered();
+            arrived.push(((q, s), questions[q].answer(self.0.engine().shard(s))?));
+            assert!(answered().is_continue());
         }
         arrived.sort_by_key(|(place, _)| *place);
         let mut arrived = arrived.into_iter().map(|(_, answer)| answer);
-        Ok(questions.iter().map(|_| arrived.by_ref().take(self.shards()).collect()).collect())
+        let mut each = || arrived.by_ref().take(self.shards()).collect::<Vec<Answer>>();
+        Ok(questions.iter().map(|_| Answers::Each(each())).collect())
     }
 }
 

@@ -6,8 +6,9 @@
 use consilience::data::{Fact, LevelCount, Levels, Request};
 use consilience::engine::Silent;
 use consilience::estimate::Estimate;
+use consilience::fit::Summary;
 use consilience::math::Matrix;
-use consilience::question::{Answer, Question, Summary};
+use consilience::question::{Answer, Describe, FitAnswer, Question};
 use consilience::run::{AnswerFile, LARGEST_LETTER, Manifest, QuestionFile, Received, Run, Stop};
 use consilience::run::{AnswerHeader, SiteEntry};
 use consilience::site::Policy;
@@ -78,31 +79,31 @@ fn body(what: &str, room: usize) -> Vec<u8> {
         diagnostics: Default::default(),
         warnings: vec![],
     };
-    let summary = reply(&Answer::Summary(Box::new(summary)));
+    let summary = reply(&Answer::Fit(Box::new(FitAnswer { summary, draws: vec![] })));
     let name = if what == "named levels" { "a" } else { "" };
     let level = LevelCount { name: name.into(), number: None, rows: 0, weight: 0.0 };
     let no_levels = Fact::Levels(Levels::default());
     // A description of one fact, up to the number of its levels and from there on.
-    let description = reply(&Answer::Description(vec![no_levels.clone()]));
+    let description = reply(&Answer::Describe(Box::new(vec![no_levels.clone()])));
     let (to_levels, from_levels) = description.split_at(description.len() - 2);
     let one = |reply: &[u8]| [&[1], reply].concat();
-    let no_weights = reply(&Answer::Weights(vec![]));
+    let no_weights = reply(&Answer::Weigh(Box::new(vec![vec![]])));
     match what {
         "answers" => flood(room, &[], &no_weights, &[]),
         "boxed answers" => flood(room, &[], &summary, &[]),
         "facts" => {
-            let none = reply(&Answer::Description(vec![]));
+            let none = reply(&Answer::Describe(Box::default()));
             flood(room, &one(&none[..2]), &bytes(&no_levels), &[])
         }
-        // The last of a summary's fields.
+        // The last of a summary's fields, after which come its draws.
         "warnings" => {
             let none = String::new;
             let (code, message, advice) = (none(), none(), none());
             let (level, shard, value) = (Level::Note, None, None);
             let warning = Warning { code, level, shard, value, message, advice };
-            flood(room, &one(&summary[..summary.len() - 1]), &bytes(&warning), &[])
+            flood(room, &one(&summary[..summary.len() - 2]), &bytes(&warning), &[0])
         }
-        "numbers" => flood(room, &one(&no_weights[..2]), &bytes(&0.5), &[]),
+        "numbers" => flood(room, &one(&no_weights[..3]), &bytes(&0.5), &[]),
         _ => flood(room, &one(to_levels), &bytes(&level), &from_levels[1..]),
     }
 }
@@ -167,7 +168,7 @@ fn hostile_files_are_dealt_with_in_256_mib() {
         });
     }
     // At a site: a question. Context is absent (0), or a study and sites (1).
-    let describe = Question::Describe { requests: vec![], weights: None };
+    let describe = Question::from(Describe { requests: vec![], weights: None });
     let request = bytes(&Request::Column(String::new()));
     for what in ["requests", "questions", "sites", "a study"] {
         let body = match what {

@@ -10,7 +10,7 @@ use consilience::compare::Comparison;
 use consilience::data::draws::read_draws;
 use consilience::engine::Silent;
 use consilience::math::Matrix;
-use consilience::plan::Plan;
+use consilience::plan::{Extras, Plan};
 use consilience::sample::Sample;
 use consilience::study::Study;
 use std::path::Path;
@@ -34,10 +34,8 @@ fn case(data: &Data, evidence: &str) -> String {
 fn run(text: &str, folder: &Path) -> (Comparison, Sample) {
     let study = Study::parse(text, Path::new("study.toml")).unwrap();
     let mut plan = Plan::new(study, 2, &Silent).unwrap();
-    if text.contains("nuts") {
-        plan.keep_draws(folder).unwrap();
-    }
-    plan.keep_posterior().unwrap();
+    let draws = text.contains("nuts").then(|| folder.to_path_buf());
+    plan.deliver(&Extras { posterior: true, draws, ..Extras::default() }).unwrap();
     let result = plan.run(&Silent).unwrap();
     let files = result.write_posterior(folder).unwrap();
     let names = ["(Intercept)", "x", "z", "log_sd"].map(String::from);
@@ -146,12 +144,14 @@ fn where_there_are_no_draws_that_is_said() {
         let study = Study::parse(&case(&data, evidence), Path::new("study.toml")).unwrap();
         Plan::new(study, 1, &Silent).unwrap()
     };
-    let error = plan("combine = \"normal\"").keep_posterior().unwrap_err().to_string();
+    let posterior = Extras { posterior: true, ..Extras::default() };
+    let error = plan("combine = \"normal\"").deliver(&posterior).unwrap_err().to_string();
     assert!(error.contains("--keep-draws"), "{error}");
     // Automatic methods run no chain where importance sampling does.
     let mut auto = plan("combine = \"normal\"\nlocal = \"auto\"");
-    auto.keep_draws(folder.path()).unwrap();
-    let error = auto.keep_posterior().unwrap_err().to_string();
+    let draws = Extras { draws: Some(folder.path().into()), ..Extras::default() };
+    auto.deliver(&draws).unwrap();
+    let error = auto.deliver(&Extras { posterior: true, ..draws }).unwrap_err().to_string();
     assert!(error.contains("--local nuts+warp3"), "{error}");
     // Without the wish for draws there are none.
     let result = plan("").run(&Silent).unwrap();

@@ -9,16 +9,20 @@ use conjugate::{Data, log_evidence};
 use consilience::compare::Comparison;
 use consilience::engine::Silent;
 use consilience::estimate::Estimate;
-use consilience::plan::Plan;
+use consilience::plan::{Extras, Plan};
 use consilience::study::Study;
 use std::path::Path;
 
 const SIGMA: f64 = 1.25;
 
+fn left_out() -> Extras {
+    Extras { leave_one_out: true, ..Extras::default() }
+}
+
 fn run(text: &str) -> Comparison {
     let study = Study::parse(text, Path::new("study.toml")).unwrap();
     let mut plan = Plan::new(study, 2, &Silent).unwrap();
-    plan.leave_one_out().unwrap();
+    plan.deliver(&left_out()).unwrap();
     plan.run(&Silent).unwrap()
 }
 
@@ -186,7 +190,7 @@ fn where_nothing_can_be_left_out_that_is_said() {
     let data = Data::new(folder.path(), 60, 3);
     let error = |case: Case| {
         let study = Study::parse(&case.text(), Path::new("study.toml")).unwrap();
-        Plan::new(study, 1, &Silent).unwrap().leave_one_out().unwrap_err().to_string()
+        Plan::new(study, 1, &Silent).unwrap().deliver(&left_out()).unwrap_err().to_string()
     };
     let normal = error(case(&data, "combine = \"normal\""));
     assert!(normal.contains("combine = \"exact\""), "{normal}");

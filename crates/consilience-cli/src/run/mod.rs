@@ -27,7 +27,7 @@ pub fn split(arguments: &SplitArguments) -> Result<ExitCode> {
     let bar = Bar::new(true);
     let mut run = Run::split_within(study, &arguments.run, &arguments.study.room()?, &bar)?;
     bar.clear();
-    run.wish(&wishes)?;
+    run.deliver(&wishes)?;
     let manifest = run.manifest();
     let folder = word(run.folder());
     print(&format!(
@@ -141,17 +141,15 @@ impl Courier for Patient {
 pub fn combine(arguments: &CombineArguments) -> Result<ExitCode> {
     let mut run = Run::open(&arguments.run)?;
     let (output, wishes) = (&arguments.output, &arguments.wishes);
-    if let Some(folder) = &output.posterior {
-        run.keep_posterior()?;
-        draft::make_folder(folder)?;
+    let mut extras = run.manifest().extras.clone();
+    if !wishes.prior_scale.is_empty() {
+        extras.prior_scales.clone_from(&wishes.prior_scale);
     }
-    if !wishes.prior_scale.is_empty() || wishes.leave_one_out {
-        let mut all = run.manifest().wishes.clone();
-        if !wishes.prior_scale.is_empty() {
-            all.prior_scales.clone_from(&wishes.prior_scale);
-        }
-        all.leave_one_out |= wishes.leave_one_out;
-        run.wish(&all)?;
+    extras.leave_one_out |= wishes.leave_one_out;
+    extras.posterior = output.posterior.is_some();
+    run.deliver(&extras)?;
+    if let Some(folder) = &output.posterior {
+        draft::make_folder(folder)?;
     }
     let refused = crate::sites::take_in(&mut run, &arguments.without, &arguments.answers)?;
     let bar = Bar::new(!output.quiet && arguments.wait);

@@ -31,7 +31,7 @@ pub fn ask(arguments: &AskArguments) -> Result<ExitCode> {
     }
     let wishes = arguments.wishes.of(&study, None)?;
     let mut run = Run::for_sites(study, &sites(arguments)?, &arguments.run)?;
-    run.wish(&wishes)?;
+    run.deliver(&wishes)?;
     match run.coordinate(&Stop, &Silent) {
         Err(Error::Waiting(waiting)) => {
             let folder = word(run.folder());

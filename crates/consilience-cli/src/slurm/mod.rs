@@ -16,6 +16,7 @@ use cluster::{Settings, Slurm, settings_path, split_words};
 use consilience::compare::Comparison;
 use consilience::draft;
 use consilience::engine::Silent;
+use consilience::plan::Extras;
 use consilience::run::{Courier, OpenRound, Run};
 use consilience::study::Study;
 use consilience::{Error, Place, Result};
@@ -108,14 +109,14 @@ pub fn compare(arguments: &CompareArguments, bar: &Bar) -> Result<Option<Compari
     });
     let wishes = arguments.wishes.of(&study, Some(&arguments.draws))?;
     let mut run = Run::split_within(study, &folder, &arguments.study.room()?, bar)?;
-    run.wish(&wishes)?;
+    run.deliver(&wishes)?;
     let absolute = |path: &Path| {
         path.canonicalize().map_err(|source| Error::Io { path: path.to_path_buf(), source })
     };
     // Jobs start elsewhere.
     let mut run = Run::open(&absolute(run.folder())?)?;
     if let Some(folder) = &output.posterior {
-        run.keep_posterior()?;
+        run.deliver(&Extras { posterior: true, ..wishes })?;
         draft::make_folder(folder)?;
     }
     let program = std::env::current_exe()

@@ -18,8 +18,9 @@ use super::{
 use crate::estimate::Estimate;
 use crate::estimate::importance::{LEAST_ESS, MOST_K_HAT};
 use crate::estimate::pareto::tail_shape;
+use crate::fit::{Augmentation, Diagnostics};
 use crate::math::{Cholesky, LOG_2PI, Matrix, dot, log_mean_exp, stream};
-use crate::question::{Answer, Augmentation, Diagnostics, Question};
+use crate::question::{Answers, Augment};
 use crate::{Error, Level, Result, Warning};
 use libm::exp;
 use rand::RngExt;
@@ -38,9 +39,9 @@ impl Augmented {
         Augmented { setting }
     }
 
-    fn question(&self) -> Question {
+    fn question(&self) -> Augment {
         let options = &self.setting.options;
-        Question::Augment {
+        Augment {
             model: self.setting.model.clone(),
             share: self.setting.share,
             order: self.setting.order(),
@@ -107,13 +108,9 @@ impl Augmented {
 }
 
 impl Combination for Augmented {
-    fn next(&mut self, answers: Option<Vec<Answer>>) -> Result<Next> {
-        let Some(answers) = answers else { return Ok(Next::Ask(self.question())) };
-        let answers = answers.into_iter().map(|answer| match answer {
-            Answer::Augmentation(answer) => *answer,
-            _ => unreachable!("the session checks kinds"),
-        });
-        Ok(Next::Done(Box::new(self.evidence(answers.collect())?)))
+    fn next(&mut self, answers: Option<Answers>) -> Result<Next> {
+        let Some(answers) = answers else { return Ok(Next::Ask(self.question().into())) };
+        Ok(Next::Done(Box::new(self.evidence(answers.each::<Augment>()?)?)))
     }
 }
 

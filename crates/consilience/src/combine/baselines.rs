@@ -5,11 +5,13 @@
 //! worst, and takes the mean. *Upsampling* has every shard stand for all: its likelihood is raised to
 //! the power S, ṕ(y_s) = ∫ p(y_s|θ)^S p(θ) dθ, and the mean or the median over the shards is taken.
 
-use super::{Evidence, Setting, combine, summaries};
+use super::{Evidence, Fits, Setting, combine};
 use crate::engine::{Engine, Observer, Remembering, Session, Traffic};
 use crate::estimate::Estimate;
+use crate::fit::{FitOrder, Summary};
 use crate::math::log_mean_exp;
-use crate::question::{FitOrder, Question, Share, Summary};
+use crate::model::Share;
+use crate::question::{Fit, Question};
 use crate::study::{Combine, Local};
 use crate::{Error, Result, Warning};
 use serde::Serialize;
@@ -41,7 +43,8 @@ pub(crate) fn baselines(
     let settings: Vec<Setting> = settings.iter().map(with_fits).collect();
     let mut questions: Vec<Question> = settings.iter().map(Setting::fit).collect();
     questions.extend(settings.iter().map(upsampled));
-    let mut fits: Vec<Vec<Summary>> = session.ask(&questions)?.into_iter().map(summaries).collect();
+    let fits = session.ask(&questions)?.into_iter().map(|a| Fits::of(a).map(|f| f.summaries));
+    let mut fits: Vec<Vec<Summary>> = fits.collect::<Result<_>>()?;
     let upsampled = fits.split_off(settings.len());
 
     let mut all = votes(&settings, &fits)?;
@@ -84,21 +87,24 @@ fn upsampled(setting: &Setting) -> Question {
         Local::GibbsChib | Local::GibbsBridge => Local::Auto,
         other => other,
     };
-    Question::Fit {
+    let fit = Fit {
         model: setting.model.clone(),
         share: Share::Equal { shards: 1 },
-        order: FitOrder { method, power: setting.shards() as f64, ..setting.order() },
-    }
+        order: FitOrder { method, power: setting.shards as f64, ..setting.order() },
+        draws: false,
+    };
+    fit.into()
 }
 
 /// Majority vote and Borda count.
 fn votes(settings: &[Setting], fits: &[Vec<Summary>]) -> Result<Vec<Baseline>> {
-    let (models, shards) = (settings.len(), settings[0].shards());
+    let (models, shards) = (settings.len(), settings[0].shards);
     let (mut majority, mut borda) = (vec![0.0; models], vec![0.0; models]);
     for s in 0..shards {
         let mut scores = Vec::new();
         for (setting, fits) in settings.iter().zip(fits) {
-            let log_alpha = setting.model.log_alpha(setting.shares()[s]).ok_or_else(|| {
+            let share = setting.shares().map(|shares| shares[s]);
+            let log_alpha = share.and_then(|w| setting.model.log_alpha(w)).ok_or_else(|| {
                 let message = "the prior's share has no finite integral, so that the shards' evidences cannot be ranked; use priors with lighter tails, or fewer shards";
                 Error::input(message).for_model(&setting.model.name)
             })?;

@@ -11,17 +11,13 @@
 //! data say, and keeps a share of heavier tails.
 
 use super::normal::Normals;
-use super::{
-    Combination, CombineDiagnostics, Next, PosteriorDraws, Setting, homogeneity, sum_of_weights,
-    summaries,
-};
+use super::{Combination, CombineDiagnostics, Fits, Next, PosteriorDraws, Setting, homogeneity};
 use crate::Result;
 use crate::estimate::Weighted;
 use crate::estimate::importance::T_DF;
 use crate::math::proposal::Draws;
 use crate::math::{Proposal, stream};
-use crate::question::{Answer, Question, Summary};
-use std::sync::Arc;
+use crate::question::{Answers, Weigh};
 
 /// The combination by draws from the consensus normal.
 pub(super) struct CmcIs {
@@ -36,7 +32,8 @@ enum Stage {
 }
 
 struct Pending {
-    summaries: Vec<Summary>,
+    fits: Fits,
+    asked: Weigh,
     normals: Normals,
     draws: Draws,
 }
@@ -46,27 +43,24 @@ impl CmcIs {
         CmcIs { setting, stage: Stage::Start }
     }
 
-    fn fitted(&mut self, summaries: Vec<Summary>) -> Result<Next> {
-        let normals = Normals::new(&summaries)?;
+    fn fitted(&mut self, fits: Fits) -> Result<Next> {
+        let normals = Normals::new(&fits.summaries)?;
         let (model, options) = (&self.setting.model, &self.setting.options);
         let all = &normals.all;
         let proposal = Proposal::from_precision(all.mean.clone(), &all.factor, 0.0, T_DF);
         // The centre is no shard: it has the number after the last.
         let mut rng = stream(options.seed, model.stream(), u64::MAX, "cmc-is");
         let draws = proposal.draw(options.proposals, &mut rng);
-        let question = Question::Weigh {
-            model: model.clone(),
-            share: self.setting.share,
-            thetas: Arc::new(draws.thetas.clone()),
-        };
-        self.stage = Stage::Weigh(Box::new(Pending { summaries, normals, draws }));
+        let asked = Weigh(self.setting.points(draws.thetas.clone()));
+        let question = asked.clone().into();
+        self.stage = Stage::Weigh(Box::new(Pending { fits, asked, normals, draws }));
         Ok(Next::Ask(question))
     }
 
-    fn weighed(&self, pending: Pending, answers: Vec<Answer>) -> Result<Next> {
-        let Pending { summaries, normals, draws } = pending;
+    fn weighed(&self, pending: Pending, answers: Answers) -> Result<Next> {
+        let Pending { fits, asked, normals, draws } = pending;
         let count = draws.log_density.len();
-        let weighted = Weighted::new(draws, &sum_of_weights(answers, count))?;
+        let weighted = Weighted::new(draws, &answers.sum(&asked)?.0[0])?;
         let seen = weighted.summarise();
         let agreement = self.setting.compare_shards(&normals.scores(), &normals.all.factor);
         let mut warnings =
@@ -76,19 +70,23 @@ impl CmcIs {
         let mut evidence = self.setting.by_importance(seen, diagnostics, warnings);
         evidence.agreement = agreement;
         evidence.draws = Some(PosteriorDraws::Weighted(weighted));
-        Ok(Next::Done(Box::new(evidence.beside(summaries))))
+        Ok(Next::Done(Box::new(evidence.beside(fits))))
     }
 }
 
 impl Combination for CmcIs {
-    fn next(&mut self, answers: Option<Vec<Answer>>) -> Result<Next> {
+    fn next(&mut self, answers: Option<Answers>) -> Result<Next> {
         match (std::mem::replace(&mut self.stage, Stage::Start), answers) {
-            (Stage::Fit, Some(answers)) => self.fitted(summaries(answers)),
+            (Stage::Fit, Some(answers)) => self.fitted(Fits::of(answers)?),
             (Stage::Weigh(pending), Some(answers)) => self.weighed(*pending, answers),
             _ => {
                 self.stage = Stage::Fit;
                 Ok(Next::Ask(self.setting.fit()))
             }
         }
+    }
+
+    fn rounds_left(&self) -> u64 {
+        if matches!(self.stage, Stage::Weigh(_)) { 1 } else { 2 }
     }
 }

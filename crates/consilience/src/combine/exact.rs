@@ -14,18 +14,17 @@
 
 use super::leave_one_out::Again;
 use super::{
-    Agreement, Combination, CombineDiagnostics, Next, PosteriorDraws, Setting, homogeneity,
-    leave_one_out, sum_of_weights, summaries,
+    Agreement, Combination, CombineDiagnostics, Fits, Next, PosteriorDraws, Setting, homogeneity,
+    leave_one_out,
 };
 use crate::estimate::search::{Heard, Settings, Wish};
 use crate::estimate::{Search, Weighted};
 use crate::math::{Matrix, stream};
 use crate::model::{Coordinates, unbounded};
-use crate::question::{Answer, Question, Summary};
+use crate::question::{Answers, Expand, Weigh};
 use crate::study::{Local, Points};
 use crate::target::Expansion;
 use crate::{Level, Result, Warning};
-use std::sync::Arc;
 
 /// The share of the posterior beyond which a second peak is worth saying.
 const WORTH_SAYING: f64 = 0.01;
@@ -41,7 +40,7 @@ const REACHED: f64 = 1e-3;
 pub(super) struct Exact {
     setting: Setting,
     stage: Stage,
-    summaries: Option<Vec<Summary>>,
+    fits: Option<Fits>,
     agreement: Vec<Agreement>,
 }
 
@@ -55,15 +54,20 @@ enum Stage {
 /// A search and what it is waiting for.
 struct Talk {
     search: Search,
-    /// The points of the last question, if it was for expansions.
-    asked: Vec<Vec<f64>>,
+    asked: Asked,
     /// log f_s of each of the final draws, shard by shard, if it will be needed.
     by_shard: Option<Vec<Vec<f64>>>,
 }
 
+/// What was asked last.
+enum Asked {
+    Expand(Expand),
+    Weigh(Weigh),
+}
+
 impl Exact {
     pub(super) fn new(setting: Setting) -> Exact {
-        Exact { setting, stage: Stage::Start, summaries: None, agreement: Vec::new() }
+        Exact { setting, stage: Stage::Start, fits: None, agreement: Vec::new() }
     }
 
     fn begin(&mut self) -> Result<Next> {
@@ -81,81 +85,80 @@ impl Exact {
         let rng = stream(options.seed, model.stream(), u64::MAX, "exact");
         let coordinates = Coordinates::new(&model.free_priors(), 1.0);
         let search = Search::new(coordinates, model.start(), settings, rng);
-        self.go_on(Talk { search, asked: Vec::new(), by_shard: None }, None)
+        self.go_on(search, None, None)
     }
 
-    /// Tells the search what the shards said, and asks them what it wants next.
-    fn go_on(&mut self, mut talk: Talk, heard: Option<Heard>) -> Result<Next> {
-        let (model, share) = (self.setting.model.clone(), self.setting.share);
-        let question = match talk.search.next(heard)? {
+    /// Tells the search what the shards said, and asks them what it wants next. `by_shard` is log f_s of the
+    /// draws so far, if it will be needed.
+    fn go_on(
+        &mut self,
+        mut search: Search,
+        mut by_shard: Option<Vec<Vec<f64>>>,
+        heard: Option<Heard>,
+    ) -> Result<Next> {
+        let asked = match search.next(heard)? {
             Wish::Expand(points) => {
-                let data = points.concat();
-                let thetas = Arc::new(Matrix::from_rows(points.len(), model.dim(), data));
-                talk.asked = points;
-                Question::Expand { model, share, thetas }
+                let (count, d) = (points.len(), self.setting.model.dim());
+                let thetas = Matrix::from_rows(count, d, points.concat());
+                Asked::Expand(Expand(self.setting.points(thetas)))
             }
             Wish::Weigh(thetas) => {
                 // Draws that the search has given up are of no use to it, and of none here.
-                if talk.search.draws() == 0 {
-                    talk.by_shard = None;
+                if search.draws() == 0 {
+                    by_shard = None;
                 }
-                Question::Weigh { model, share, thetas }
+                Asked::Weigh(Weigh(self.setting.points(Matrix::clone(&thetas))))
             }
-            Wish::Done => return self.finish(talk),
+            Wish::Done => return self.finish(search, by_shard),
         };
-        self.stage = Stage::Search(Box::new(talk));
+        let question = match &asked {
+            Asked::Expand(question) => question.clone().into(),
+            Asked::Weigh(question) => question.clone().into(),
+        };
+        self.stage = Stage::Search(Box::new(Talk { search, asked, by_shard }));
         Ok(Next::Ask(question))
     }
 
-    fn heard(&mut self, mut talk: Talk, answers: Vec<Answer>) -> Result<Next> {
-        if matches!(answers.first(), Some(Answer::Expansions(_))) {
-            let shards: Vec<Vec<Expansion>> = answers.into_iter().map(expansions).collect();
-            let sum = |k: usize| {
-                let mut sum = Expansion::zeros(self.setting.model.dim());
-                shards.iter().for_each(|shard| sum.add(&shard[k]));
-                sum
-            };
-            let sums: Vec<Expansion> = (0..talk.asked.len()).map(sum).collect();
-            let asked = std::mem::take(&mut talk.asked);
-            let next = self.go_on_from(talk, sums, &asked, &shards)?;
-            return Ok(next);
+    fn heard(&mut self, talk: Talk, answers: Answers) -> Result<Next> {
+        let Talk { search, asked, mut by_shard } = talk;
+        match asked {
+            Asked::Expand(question) => {
+                let (mut sums, shards) = answers.sum(&question)?;
+                let heard = Heard::Expansions(sums.remove(0));
+                let next = self.go_on(search, by_shard, Some(heard))?;
+                if let Some(shards) = shards {
+                    self.compare(&question, &shards);
+                }
+                Ok(next)
+            }
+            Asked::Weigh(question) => {
+                let (mut sums, shards) = answers.sum(&question)?;
+                if self.setting.extras.leave_one_out {
+                    leave_one_out::keep(&mut by_shard, shards)?;
+                }
+                self.go_on(search, by_shard, Some(Heard::Values(sums.remove(0))))
+            }
         }
-        if self.setting.extras.leave_one_out {
-            leave_one_out::keep(&mut talk.by_shard, &answers);
-        }
-        let count = match answers.first() {
-            Some(Answer::Weights(weights)) => weights.len(),
-            _ => 0,
-        };
-        self.go_on(talk, Some(Heard::Values(sum_of_weights(answers, count))))
     }
 
-    /// Goes on after a round of expansions. At the best peak, the shards are compared with each other.
-    fn go_on_from(
-        &mut self,
-        talk: Talk,
-        sums: Vec<Expansion>,
-        asked: &[Vec<f64>],
-        shards: &[Vec<Expansion>],
-    ) -> Result<Next> {
-        let next = self.go_on(talk, Some(Heard::Expansions(sums)))?;
-        let Stage::Search(talk) = &self.stage else { return Ok(next) };
-        let (Some(number), Some(best)) = (talk.search.new_best(), talk.search.best()) else {
-            return Ok(next);
+    /// Compares the shards with each other at the best peak, if this round of expansions found it.
+    fn compare(&mut self, asked: &Expand, shards: &[Vec<Vec<Expansion>>]) {
+        let Stage::Search(talk) = &self.stage else { return };
+        let (Some(number), Some(best), Some(shares)) =
+            (talk.search.new_best(), talk.search.best(), self.setting.shares())
+        else {
+            return;
         };
-        let coordinates = talk.search.coordinates();
-        let (theta, shares) = (&asked[number], self.setting.shares());
+        let (coordinates, theta) = (talk.search.coordinates(), asked.0[0].thetas.row(number));
         let mut own: Vec<Expansion> = shards
             .iter()
             .zip(shares)
-            .map(|(shard, share)| coordinates.score(&best.theta, theta, &shard[number], share))
+            .map(|(shard, share)| coordinates.score(&best.theta, theta, &shard[0][number], share))
             .collect();
         self.agreement = self.setting.compare_scores(&mut own);
-        Ok(next)
     }
 
-    fn finish(&mut self, talk: Talk) -> Result<Next> {
-        let Talk { search, by_shard, .. } = talk;
+    fn finish(&mut self, search: Search, by_shard: Option<Vec<Vec<f64>>>) -> Result<Next> {
         if let Some(j) = search.runaway() {
             return Err(unbounded::infinite(self.setting.names()[j]));
         }
@@ -187,8 +190,8 @@ impl Exact {
             evidence.left_out = Some(left_out);
         }
         evidence.draws = Some(PosteriorDraws::Weighted(weighted));
-        let evidence = Box::new(match self.summaries.take() {
-            Some(summaries) => evidence.beside(summaries),
+        let evidence = Box::new(match self.fits.take() {
+            Some(fits) => evidence.beside(fits),
             None => evidence,
         });
         let left = self.setting.options.rounds.saturating_sub(newton + weigh);
@@ -199,19 +202,12 @@ impl Exact {
     }
 
     /// Draws for the shards whose absence the draws at hand say too little about.
-    fn again(&mut self, again: Again, answers: Option<Vec<Answer>>) -> Result<Next> {
+    fn again(&mut self, again: Again, answers: Option<Answers>) -> Result<Next> {
         let (next, again) = again.next(&self.setting, answers)?;
         if let Some(again) = again {
             self.stage = Stage::Again(Box::new(again));
         }
         Ok(next)
-    }
-}
-
-fn expansions(answer: Answer) -> Vec<Expansion> {
-    match answer {
-        Answer::Expansions(found) => found,
-        _ => unreachable!("the session checks kinds"),
     }
 }
 
@@ -248,10 +244,10 @@ fn several_peaks(peaks: &[crate::estimate::search::Peak], names: &[&str]) -> Opt
 }
 
 impl Combination for Exact {
-    fn next(&mut self, answers: Option<Vec<Answer>>) -> Result<Next> {
+    fn next(&mut self, answers: Option<Answers>) -> Result<Next> {
         match (std::mem::replace(&mut self.stage, Stage::Start), answers) {
             (Stage::Fit, Some(answers)) => {
-                self.summaries = Some(summaries(answers));
+                self.fits = Some(Fits::of(answers)?);
                 self.begin()
             }
             (Stage::Search(talk), Some(answers)) => self.heard(*talk, answers),
@@ -262,6 +258,18 @@ impl Combination for Exact {
                 self.stage = Stage::Fit;
                 Ok(Next::Ask(self.setting.fit()))
             }
+        }
+    }
+
+    fn rounds_left(&self) -> u64 {
+        match &self.stage {
+            // Eight steps to a peak, a look around it, two rounds of draws: what well-behaved models take.
+            Stage::Start | Stage::Fit => 11,
+            Stage::Search(talk) => match talk.search.rounds() {
+                (steps, 0) => 11_u64.saturating_sub(steps as u64).max(2),
+                _ => 1,
+            },
+            Stage::Again(_) => 1,
         }
     }
 }

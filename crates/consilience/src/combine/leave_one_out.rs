@@ -14,11 +14,10 @@ use crate::estimate::importance::{T_DF, error_of_mean};
 use crate::estimate::{Estimate, Weighted};
 use crate::math::proposal::Draws;
 use crate::math::{Cholesky, Matrix, Proposal, stream};
-use crate::question::{Answer, Question};
+use crate::question::{Answers, Expand, Weigh};
 use crate::target::Expansion;
 use crate::{Error, Level, Result, Warning};
 use libm::exp;
-use std::sync::Arc;
 
 /// Beyond this tail shape weights have no variance that an error bar could be made of, and beyond this
 /// error, in nats, it is worth a second attempt.
@@ -66,13 +65,21 @@ impl LeftOut {
     }
 }
 
-/// Appends a round of answers to Weigh to those that came before, shard by shard.
-pub(super) fn keep(by_shard: &mut Option<Vec<Vec<f64>>>, answers: &[Answer]) {
+/// Appends a round of answers to Weigh about one model to those that came before, shard by shard.
+pub(super) fn keep(
+    by_shard: &mut Option<Vec<Vec<f64>>>,
+    answers: Option<Vec<Vec<Vec<f64>>>>,
+) -> Result<()> {
+    let answers = answers.ok_or_else(only_sums)?;
     let kept = by_shard.get_or_insert_with(|| vec![Vec::new(); answers.len()]);
-    for (kept, answer) in kept.iter_mut().zip(answers) {
-        let Answer::Weights(weights) = answer else { unreachable!("the session checks kinds") };
-        kept.extend(weights);
-    }
+    kept.iter_mut().zip(answers).for_each(|(kept, mut new)| kept.append(&mut new[0]));
+    Ok(())
+}
+
+pub(super) fn only_sums() -> Error {
+    Error::input(
+        "leaving shards out needs every shard's answers, and only sums over shards are known here",
+    )
 }
 
 /// The evidence without each shard, from weighted draws and log f_s of each of them.
@@ -86,7 +93,8 @@ pub(super) fn left_out(
         .map(|k| priors.iter().zip(weighted.thetas.row(k)).map(|(p, &x)| p.log_density(x)).sum())
         .collect();
     let all = weighted.summarise().log_z.value;
-    let shards = by_shard.iter().zip(setting.shares()).enumerate();
+    let shares = setting.shares().ok_or_else(only_sums)?;
+    let shards = by_shard.iter().zip(shares).enumerate();
     shards
         .map(|(s, (log_f, share))| {
             without(weighted, all, log_f, &log_prior, share).map_err(|e| e.for_shard(s))
@@ -163,26 +171,25 @@ impl Again {
     pub(super) fn next(
         mut self,
         setting: &Setting,
-        answers: Option<Vec<Answer>>,
+        answers: Option<Answers>,
     ) -> Result<(Next, Option<Again>)> {
-        let (model, share) = (setting.model.clone(), setting.share);
         let question = match (answers, self.draws.take()) {
             (None, _) if !self.shards.is_empty() => {
                 let theta = self.evidence.mean.clone();
-                let thetas = Arc::new(Matrix::from_rows(1, theta.len(), theta));
-                Some(Question::Expand { model, share, thetas })
+                let thetas = Matrix::from_rows(1, theta.len(), theta);
+                Some(Expand(setting.points(thetas)).into())
             }
             (Some(answers), None) => {
-                let draws = self.propose(setting, answers);
+                let draws = self.propose(setting, answers.each::<Expand>()?)?;
                 let each = draws.iter().flatten().map(|d| d.thetas.data());
                 let data = each.collect::<Vec<_>>().concat();
                 let rows = draws.iter().flatten().map(|d| d.thetas.rows()).sum();
                 self.draws = Some(draws);
-                let thetas = Arc::new(Matrix::from_rows(rows, model.dim(), data));
-                (rows > 0).then_some(Question::Weigh { model, share, thetas })
+                let thetas = Matrix::from_rows(rows, setting.model.dim(), data);
+                (rows > 0).then(|| Weigh(setting.points(thetas)).into())
             }
             (Some(answers), Some(draws)) => {
-                self.weigh(setting, draws, &answers);
+                self.weigh(setting, draws, &answers.each::<Weigh>()?)?;
                 None
             }
             (None, _) => None,
@@ -194,16 +201,17 @@ impl Again {
     }
 
     /// Draws around the posterior without each shard, by a Newton step from the whole one's mean.
-    fn propose(&self, setting: &Setting, answers: Vec<Answer>) -> Vec<Option<Draws>> {
+    fn propose(
+        &self,
+        setting: &Setting,
+        answers: Vec<Vec<Vec<Expansion>>>,
+    ) -> Result<Vec<Option<Draws>>> {
         let theta = &self.evidence.mean;
+        let at: Vec<Expansion> = answers.into_iter().flatten().flatten().collect();
         let mut sum = Expansion::zeros(theta.len());
-        let mut at = Vec::new();
-        for answer in answers {
-            let Answer::Expansions(found) = answer else { unreachable!("checked") };
-            sum.add(&found[0]);
-            at.extend(found);
-        }
-        let (priors, shares) = (setting.model.free_priors(), setting.shares());
+        at.iter().for_each(|found| sum.add(found));
+        let priors = setting.model.free_priors();
+        let shares = setting.shares().ok_or_else(only_sums)?;
         let seed = setting.options.seed;
         let propose = |&s: &usize| {
             // The shard's likelihood goes; its share of the prior stays.
@@ -224,15 +232,20 @@ impl Again {
             let proposal = Proposal::from_precision(centre, &factor, AGAIN_T_SHARE, T_DF);
             Some(proposal.draw(AGAIN_DRAWS, &mut rng))
         };
-        self.shards.iter().map(propose).collect()
+        Ok(self.shards.iter().map(propose).collect())
     }
 
     /// Puts the better estimates into the evidence.
-    fn weigh(&mut self, setting: &Setting, draws: Vec<Option<Draws>>, answers: &[Answer]) {
+    fn weigh(
+        &mut self,
+        setting: &Setting,
+        draws: Vec<Option<Draws>>,
+        answers: &[Vec<Vec<f64>>],
+    ) -> Result<()> {
         let priors = setting.model.free_priors();
-        let shares = setting.shares();
+        let shares = setting.shares().ok_or_else(only_sums)?;
         let all = self.evidence.log_z;
-        let Some(left_out) = &mut self.evidence.left_out else { return };
+        let Some(left_out) = &mut self.evidence.left_out else { return Ok(()) };
         let mut first = 0;
         for (&s, draws) in self.shards.iter().zip(draws) {
             let Some(draws) = draws else { continue };
@@ -244,8 +257,7 @@ impl Again {
                 })
                 .collect();
             for (_, answer) in answers.iter().enumerate().filter(|(t, _)| *t != s) {
-                let Answer::Weights(weights) = answer else { unreachable!("checked") };
-                let own = &weights[first..first + count];
+                let own = &answer[0][first..first + count];
                 log_target.iter_mut().zip(own).for_each(|(sum, w)| *sum += w);
             }
             first += count;
@@ -262,6 +274,7 @@ impl Again {
                 };
             }
         }
+        Ok(())
     }
 }
 

@@ -21,16 +21,19 @@ pub use normal::{Consensus, consensus};
 pub use posterior::PosteriorDraws;
 pub(crate) use posterior::consensus_draws;
 
-use crate::engine::Session;
+use crate::engine::{Progress, Session};
 use crate::estimate::search::Peak;
 use crate::estimate::{Estimate, Importance};
+use crate::fit::{Diagnostics, FitOrder, Summary};
 use crate::math::{Cholesky, Matrix};
-use crate::model::Model;
-use crate::question::{Answer, Diagnostics, FitOrder, Question, Share, Summary, Survey};
+use crate::model::{Model, Share};
+use crate::question::{Answers, Fit, Points, Question, SurveyAnswer};
+use crate::sample::{Chain, Sample};
 use crate::study::{Combine, EvidenceOptions};
 use crate::target::Expansion;
 use crate::{Error, Level, Result, Warning};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// All that a combination of one model starts from.
@@ -40,8 +43,10 @@ pub struct Setting {
     pub model: Arc<Model>,
     /// How the prior is shared out.
     pub share: Share,
-    /// What each shard said of the design.
-    pub surveys: Vec<Survey>,
+    /// How many shards there are.
+    pub shards: usize,
+    /// What each shard said of the design, or, where only sums are known, all of them together.
+    pub surveys: Vec<SurveyAnswer>,
     /// The user's options.
     pub options: EvidenceOptions,
     /// What is known to be worth saying before anything has run.
@@ -50,34 +55,48 @@ pub struct Setting {
     pub extras: Extras,
 }
 
-/// What a run is to deliver beside the evidences, since it costs memory.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// What a run is to deliver beside the comparison itself: costs time, memory or answers that tell more.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Extras {
-    /// Draws of the posterior.
-    pub posterior: bool,
-    /// The evidences without each shard.
+    /// The comparison with the scale of every coefficient's prior times each of these factors.
+    pub prior_scales: Vec<f64>,
+    /// What each shard pulls: the evidences without it.
     pub leave_one_out: bool,
+    /// Draws of every model's posterior given all the data.
+    #[serde(skip)]
+    pub posterior: bool,
+    /// The draws of every shard's chains, as Parquet files in this folder.
+    pub draws: Option<PathBuf>,
 }
 
 impl Setting {
-    /// The number of shards S.
-    pub fn shards(&self) -> usize {
-        self.surveys.len()
-    }
-
-    /// The shards' shares w_s.
-    pub fn shares(&self) -> Vec<f64> {
-        self.surveys.iter().map(|s| self.share.of(s.observations)).collect()
+    /// The shards' shares w_s; `None` where only the sum of their rows is known.
+    pub fn shares(&self) -> Option<Vec<f64>> {
+        match self.share {
+            Share::Equal { .. } => Some(vec![self.share.of(0.0); self.shards]),
+            Share::Rows { .. } if self.surveys.len() == self.shards => {
+                Some(self.rows().map(|rows| self.share.of(rows)).collect())
+            }
+            Share::Rows { .. } => None,
+        }
     }
 
     /// The shards' rows, each counted with its weight.
-    fn rows(&self) -> Vec<f64> {
-        self.surveys.iter().map(|s| s.observations).collect()
+    fn rows(&self) -> impl Iterator<Item = f64> {
+        self.surveys.iter().map(|s| s.observations)
+    }
+
+    /// These points as a question may ask about them.
+    fn points(&self, thetas: Matrix) -> Vec<Points> {
+        let thetas = Arc::new(thetas);
+        vec![Points { model: self.model.clone(), share: self.share, thetas }]
     }
 
     /// The question for the shards' own evidences.
     fn fit(&self) -> Question {
-        Question::Fit { model: self.model.clone(), share: self.share, order: self.order() }
+        let draws = self.extras.draws.is_some();
+        Fit { model: self.model.clone(), share: self.share, order: self.order(), draws }.into()
     }
 
     /// How the shards are to compute their own evidences.
@@ -103,7 +122,7 @@ impl Setting {
         scores: &[homogeneity::Score<'_>],
         total: &Cholesky,
     ) -> Vec<Agreement> {
-        homogeneity::agreements(scores, &self.rows(), total)
+        homogeneity::agreements(scores, &self.rows().collect::<Vec<_>>(), total)
     }
 
     /// How shards agree whose log densities have these expansions at the consensus; not at all where their
@@ -136,10 +155,11 @@ impl Setting {
             overlap: None,
             correction: None,
             shape_error: None,
-            log_alpha: log_alpha(&self.model, &self.shares()),
+            log_alpha: self.shares().and_then(|shares| log_alpha(&self.model, &shares)),
             mean,
             covariance,
             draws: None,
+            shard_draws: Vec::new(),
             left_out: None,
             diagnostics: None,
             summaries: None,
@@ -172,6 +192,8 @@ pub struct Evidence {
     pub covariance: Matrix,
     /// Draws of the posterior of the free parameters, where the combination has any.
     pub draws: Option<PosteriorDraws>,
+    /// The draws of every shard's chains, where they were asked for.
+    pub shard_draws: Vec<Sample>,
     /// The evidence without each shard, where that was asked for.
     pub left_out: Option<Vec<LeftOut>>,
     /// How the combination itself went.
@@ -230,46 +252,112 @@ pub(crate) enum Next {
 /// A combination of one model's answers.
 pub(crate) trait Combination {
     /// Takes the answers to its last question (`None` at first) and goes on.
-    fn next(&mut self, answers: Option<Vec<Answer>>) -> Result<Next>;
+    fn next(&mut self, answers: Option<Answers>) -> Result<Next>;
+
+    /// About how many rounds it still takes.
+    fn rounds_left(&self) -> u64 {
+        1
+    }
 }
 
-/// Computes the evidence of every model. In each round all models that are not done ask together.
+/// Computes the evidence of every model.
 pub fn combine(session: &Session, settings: &[Setting]) -> Result<Vec<Evidence>> {
-    let statistics = statistics::gather(session, settings)?;
-    let mut machines: Vec<Box<dyn Combination>> = Vec::new();
-    for (i, setting) in settings.iter().enumerate() {
-        let own = setting.clone();
-        machines.push(match (setting.options.combine, &statistics) {
-            (Combine::Normal, _) => Box::new(normal::Normal::new(own)),
-            (Combine::CmcIs, _) => Box::new(cmc::CmcIs::new(own)),
-            (Combine::Augmented, _) => Box::new(augmented::Augmented::new(own)),
-            (_, Some(statistics)) => Box::new(statistics::Pooled::new(own, statistics.clone(), i)),
-            (_, None) => Box::new(exact::Exact::new(own)),
-        });
+    let mut combining = Combining::new(session);
+    combining.add(settings)?;
+    while combining.round()? {}
+    Ok(combining.finish())
+}
+
+/// Combinations of several models that share their rounds: in each, all models that are not done ask
+/// together. More models can join between rounds.
+pub struct Combining<'a> {
+    session: &'a Session<'a>,
+    models: Vec<Talk>,
+}
+
+/// One model's part in the conversation.
+struct Talk {
+    setting: Setting,
+    machine: Box<dyn Combination>,
+    answers: Option<Answers>,
+    evidence: Option<Evidence>,
+}
+
+impl<'a> Combining<'a> {
+    /// Over this session.
+    pub fn new(session: &'a Session<'a>) -> Combining<'a> {
+        Combining { session, models: Vec::new() }
     }
-    let mut done: Vec<Option<Evidence>> = settings.iter().map(|_| None).collect();
-    let mut answers: Vec<Option<Vec<Answer>>> = settings.iter().map(|_| None).collect();
-    loop {
-        let (mut asking, mut questions) = (Vec::new(), Vec::new());
-        for (i, machine) in machines.iter_mut().enumerate() {
-            if done[i].is_some() {
+
+    /// Takes in more models, which are counted from 0 in the order in which they came.
+    pub fn add(&mut self, settings: &[Setting]) -> Result<()> {
+        let statistics = statistics::gather(self.session, settings)?;
+        for (i, setting) in settings.iter().enumerate() {
+            let own = setting.clone();
+            let machine: Box<dyn Combination> = match (setting.options.combine, &statistics) {
+                (Combine::Normal, _) => Box::new(normal::Normal::new(own)),
+                (Combine::CmcIs, _) => Box::new(cmc::CmcIs::new(own)),
+                (Combine::Augmented, _) => Box::new(augmented::Augmented::new(own)),
+                (_, Some(all)) => Box::new(statistics::Pooled::new(own, all.clone(), i)),
+                (_, None) => Box::new(exact::Exact::new(own)),
+            };
+            let setting = setting.clone();
+            self.models.push(Talk { setting, machine, answers: None, evidence: None });
+        }
+        Ok(())
+    }
+
+    /// One round of all models that are not done; `false` once there is none.
+    pub fn round(&mut self) -> Result<bool> {
+        let mut questions: Vec<Question> = Vec::new();
+        // Who asked, in which question, and as which part of it.
+        let mut asking: Vec<(usize, usize, usize)> = Vec::new();
+        for (i, talk) in self.models.iter_mut().enumerate() {
+            if talk.evidence.is_some() {
                 continue;
             }
-            let next = machine.next(answers[i].take());
-            match next.map_err(|e| e.for_model(&settings[i].model.name))? {
+            let model = &talk.setting.model;
+            match talk.machine.next(talk.answers.take()).map_err(|e| e.for_model(&model.name))? {
                 Next::Ask(question) => {
-                    asking.push(i);
-                    questions.push(question);
+                    // Questions of one kind become one, so that a pass over the rows serves many models.
+                    let joined = questions.iter_mut().position(|other| other.join(&question));
+                    let number = joined.unwrap_or(questions.len());
+                    let part = asking.iter().filter(|(_, q, _)| *q == number).count();
+                    if joined.is_none() {
+                        questions.push(question);
+                    }
+                    asking.push((i, number, part));
                 }
-                Next::Done(evidence) => done[i] = Some(evidence.checked(&settings[i].model)?),
+                Next::Done(evidence) => {
+                    talk.evidence = Some(evidence.checked(model)?);
+                    self.session.done(&model.name);
+                }
             }
         }
         if questions.is_empty() {
-            return Ok(done.into_iter().flatten().collect());
+            return Ok(false);
         }
-        for (i, answer) in asking.into_iter().zip(session.ask(&questions)?) {
-            answers[i] = Some(answer);
+        let open = || self.models.iter().filter(|talk| talk.evidence.is_none());
+        self.session.progress(Progress {
+            models: self.models.len(),
+            done: self.models.len() - open().count(),
+            rounds_left: open().map(|talk| talk.machine.rounds_left()).max().unwrap_or(1),
+        });
+        let answers = self.session.ask(&questions)?;
+        for (i, number, part) in asking {
+            self.models[i].answers = Some(answers[number].part(part));
         }
+        Ok(true)
+    }
+
+    /// The evidence of the model of this number, once it is known.
+    pub fn evidence(&self, number: usize) -> Option<&Evidence> {
+        self.models.get(number)?.evidence.as_ref()
+    }
+
+    /// The evidences of all models that are done, in their order.
+    pub fn finish(self) -> Vec<Evidence> {
+        self.models.into_iter().filter_map(|talk| talk.evidence).collect()
     }
 }
 
@@ -280,7 +368,8 @@ impl Evidence {
     }
 
     /// Itself, split into the shards' own evidences and their overlap.
-    fn beside(mut self, summaries: Vec<Summary>) -> Evidence {
+    fn beside(mut self, fits: Fits) -> Evidence {
+        let Fits { summaries, draws } = fits;
         let shards = sum_of_evidences(&summaries);
         let overlap = self.log_z - shards;
         self.warnings.extend(summaries.iter().flat_map(|s| s.warnings.clone()));
@@ -290,6 +379,7 @@ impl Evidence {
         self.shards = Some(shards);
         self.overlap = Some(overlap);
         self.summaries = Some(summaries);
+        self.shard_draws = draws;
         self
     }
 
@@ -323,23 +413,20 @@ fn sum_of_evidences(summaries: &[Summary]) -> Estimate {
     summaries.iter().map(|s| s.log_z).fold(Estimate::ZERO, |sum, z| sum + z)
 }
 
-/// The sum of the shards' log densities at each of `count` points, from a round of answers to Weigh.
-fn sum_of_weights(answers: Vec<Answer>, count: usize) -> Vec<f64> {
-    let mut log_target = vec![0.0; count];
-    for answer in answers {
-        let Answer::Weights(weights) = answer else { unreachable!("the session checks kinds") };
-        log_target.iter_mut().zip(weights).for_each(|(sum, w)| *sum += w);
-    }
-    log_target
+/// What the shards answered to Fit.
+struct Fits {
+    summaries: Vec<Summary>,
+    /// The draws of every shard's chains, if they were asked for.
+    draws: Vec<Sample>,
 }
 
-/// The summaries out of a round of answers to Fit.
-fn summaries(answers: Vec<Answer>) -> Vec<Summary> {
-    answers
-        .into_iter()
-        .map(|answer| match answer {
-            Answer::Summary(summary) => *summary,
-            _ => unreachable!("the session checks kinds"),
-        })
-        .collect()
+impl Fits {
+    fn of(answers: Answers) -> Result<Fits> {
+        let (mut summaries, mut draws) = (Vec::new(), Vec::new());
+        for answer in answers.each::<Fit>()? {
+            summaries.push(answer.summary);
+            draws.push(Sample { chains: answer.draws.into_iter().map(Chain::of_draws).collect() });
+        }
+        Ok(Fits { summaries, draws })
+    }
 }

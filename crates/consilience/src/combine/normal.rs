@@ -8,10 +8,11 @@
 //! (Buchholz, Ahfock & Richardson, Prop. 5): shards tell how far they are from normal (`estimate/shape.rs`), and that
 //! is part of the error bar. `exact` removes it at the cost of further rounds.
 
-use super::{Combination, Evidence, Next, Setting, homogeneity, sum_of_evidences, summaries};
+use super::{Combination, Evidence, Fits, Next, Setting, homogeneity, sum_of_evidences};
 use crate::estimate::{Batch, Estimate};
+use crate::fit::Summary;
 use crate::math::{Cholesky, LOG_2PI, Matrix, dot, log_mean_exp};
-use crate::question::{Answer, Summary};
+use crate::question::Answers;
 use crate::{Error, Level, Result, Warning};
 use libm::exp;
 use rayon::prelude::*;
@@ -109,10 +110,10 @@ impl Normal {
 }
 
 impl Combination for Normal {
-    fn next(&mut self, answers: Option<Vec<Answer>>) -> Result<Next> {
+    fn next(&mut self, answers: Option<Answers>) -> Result<Next> {
         match answers {
             None => Ok(Next::Ask(self.setting.fit())),
-            Some(answers) => Ok(Next::Done(Box::new(evidence(&self.setting, summaries(answers))?))),
+            Some(answers) => Ok(Next::Done(Box::new(evidence(&self.setting, Fits::of(answers)?)?))),
         }
     }
 }
@@ -164,13 +165,14 @@ impl Normals {
     }
 }
 
-fn evidence(setting: &Setting, summaries: Vec<Summary>) -> Result<Evidence> {
+fn evidence(setting: &Setting, fits: Fits) -> Result<Evidence> {
+    let Fits { summaries, draws } = fits;
     let normals = Normals::new(&summaries)?;
     let shards = sum_of_evidences(&summaries);
     let value = normals.log_overlap();
     let errors = jackknife(&summaries, &normals.factors, &normals.all);
     let overlap = Estimate { value, se: errors.map(|e| e.overlap) };
-    let is_split = setting.shards() > 1;
+    let is_split = setting.shards > 1;
     let known = errors.map_or(0.0, |e| e.total);
     // With one shard nothing rests on the shape.
     let shape_error = if is_split { shape_error(&summaries, &normals, known) } else { None };
@@ -191,6 +193,7 @@ fn evidence(setting: &Setting, summaries: Vec<Summary>) -> Result<Evidence> {
         overlap: Some(overlap),
         shape_error,
         summaries: Some(summaries),
+        shard_draws: draws,
         agreement,
         warnings,
         ..evidence

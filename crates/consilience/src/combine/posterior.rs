@@ -12,8 +12,8 @@
 
 use super::normal::Normals;
 use crate::estimate::Weighted;
+use crate::fit::Summary;
 use crate::math::{Matrix, Stream};
-use crate::question::Summary;
 use crate::sample::{Chain, Sample};
 use crate::{Error, Result};
 use libm::exp;
@@ -34,7 +34,7 @@ impl PosteriorDraws {
     pub fn into_sample(self, rng: &mut Stream) -> Sample {
         match self {
             PosteriorDraws::Weighted(weighted) => {
-                Sample { chains: vec![chain(resample(&weighted, rng))] }
+                Sample { chains: vec![Chain::of_draws(resample(&weighted, rng))] }
             }
             PosteriorDraws::Equal(sample) => sample,
         }
@@ -66,10 +66,6 @@ impl PosteriorDraws {
             })
             .collect()
     }
-}
-
-fn chain(thetas: Matrix) -> Chain {
-    Chain { thetas, log_density: Vec::new(), energy: Vec::new(), divergences: 0 }
 }
 
 /// Weights with the largest at 1.
@@ -131,7 +127,7 @@ pub(crate) fn consensus_draws(summaries: &[Summary], samples: &[Sample]) -> Resu
             let row = thetas.row_mut(k).iter_mut();
             row.zip(&all.mean).zip(moved).for_each(|((t, m), by)| *t = m + by);
         }
-        chain(thetas)
+        Chain::of_draws(thetas)
     });
     Ok(Sample { chains: chains.collect() })
 }
@@ -140,9 +136,9 @@ pub(crate) fn consensus_draws(summaries: &[Summary], samples: &[Sample]) -> Resu
 mod tests {
     use super::*;
     use crate::estimate::Estimate;
+    use crate::fit::Diagnostics;
     use crate::math::ziggurat::normal;
     use crate::math::{Cholesky, stream};
-    use crate::question::Diagnostics;
 
     /// A normal subposterior as a shard reports it: analytic.
     fn summary(mean: Vec<f64>, precision: Matrix) -> Summary {
@@ -171,7 +167,7 @@ mod tests {
             let row = thetas.row_mut(k).iter_mut().zip(&summary.mean).zip(moved);
             row.for_each(|((t, m), by)| *t = m + by);
         }
-        Sample { chains: vec![chain(thetas)] }
+        Sample { chains: vec![Chain::of_draws(thetas)] }
     }
 
     /// Over many seeds mean and (co)variances of the consensus draws scatter around those of the
@@ -217,7 +213,7 @@ mod tests {
     #[test]
     fn shards_whose_chains_differ_cannot_be_paired() {
         let one = summary(vec![0.0], Matrix::identity(1));
-        let chains = |rows: usize| Sample { chains: vec![chain(Matrix::zeros(rows, 1))] };
+        let chains = |rows: usize| Sample { chains: vec![Chain::of_draws(Matrix::zeros(rows, 1))] };
         let error = consensus_draws(&[one.clone(), one], &[chains(5), chains(4)]).unwrap_err();
         assert!(error.to_string().contains("shard 1"), "{error}");
     }

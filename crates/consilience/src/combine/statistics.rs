@@ -8,21 +8,21 @@
 
 use super::exact::Exact;
 use super::{
-    Agreement, Combination, CombineDiagnostics, Evidence, LeftOut, Next, PosteriorDraws, Setting,
-    homogeneity, leave_one_out, summaries,
+    Agreement, Combination, CombineDiagnostics, Evidence, Fits, LeftOut, Next, PosteriorDraws,
+    Setting, homogeneity, leave_one_out,
 };
 use crate::data::{Places, union};
 use crate::engine::Session;
 use crate::estimate::{Linear, newton};
-use crate::fit::fit;
+use crate::fit::{Diagnostics, FitOrder, Summary, fit};
 use crate::math::stream;
 use crate::model::{
     Centred, Coordinates, Family, Gaussian, Likelihood, Model, Subposterior, Warped,
 };
-use crate::question::{Answer, Diagnostics, FitOrder, Question, Summary};
+use crate::question::{Answer, Answers, Expand, Points, Question, Weigh};
 use crate::study::{Combine, EvidenceOptions, Local};
 use crate::target::{Expansion, Target};
-use crate::{Level, Result, Warning};
+use crate::{Error, Level, Result, Warning};
 use std::sync::Arc;
 
 /// The widest union: beyond it the factors would weigh more than the rounds that they save.
@@ -32,7 +32,8 @@ const MOST_COLUMNS: usize = 2_000;
 const OWN_ROUNDS: usize = 100;
 
 /// What one round says about all models of a study.
-pub(super) struct Statistics {
+pub(super) struct Pool {
+    /// Shard by shard; none where only their sum is known.
     shards: Vec<Centred>,
     all: Centred,
     /// All shards but one, for each of them, if that is wanted.
@@ -42,7 +43,7 @@ pub(super) struct Statistics {
 
 /// Asks for statistics where they are enough: Gaussian models, combined exactly. All models of a
 /// study are Gaussian or none is.
-pub(super) fn gather(session: &Session, settings: &[Setting]) -> Result<Option<Arc<Statistics>>> {
+pub(super) fn gather(session: &Session, settings: &[Setting]) -> Result<Option<Arc<Pool>>> {
     let suits = |s: &Setting| {
         s.options.combine == Combine::Exact
             && s.options.statistics
@@ -57,19 +58,15 @@ pub(super) fn gather(session: &Session, settings: &[Setting]) -> Result<Option<A
     if columns > MOST_COLUMNS {
         return Ok(None);
     }
-    let question = Question::Statistics { recipe: Arc::new(recipe) };
-    let answers = session.ask(&[question])?.pop().unwrap_or_default();
-    let shards: Vec<Centred> = answers
-        .into_iter()
-        .map(|answer| match answer {
-            Answer::Statistics(found) => found,
-            _ => unreachable!("the session checks kinds"),
-        })
-        .collect();
-    let all = Centred::merge(shards.iter());
+    let question = crate::question::Statistics { recipe: Arc::new(recipe) };
+    let (all, shards) = session.ask_one(&question)?.sum(&question)?;
     let wanted = settings.iter().any(|s| s.extras.leave_one_out);
+    if wanted && shards.is_none() {
+        return Err(leave_one_out::only_sums());
+    }
+    let shards = shards.unwrap_or_default();
     let without = wanted.then(|| without_each(&shards, columns));
-    Ok(Some(Arc::new(Statistics { shards, all, without, places })))
+    Ok(Some(Arc::new(Pool { shards, all, without, places })))
 }
 
 /// All parts but one, for each of them: from those before it and those after it.
@@ -106,6 +103,25 @@ fn fixed_log_sd(model: &Model) -> Option<f64> {
     model.parameters.last().and_then(|p| p.prior.fixed())
 }
 
+/// What all shards together say to a question about points.
+fn answered(all: &Subposterior, question: &Question) -> Result<Answer> {
+    Ok(match question {
+        Question::Expand(Expand(asked)) => {
+            let at = |asked: &Points| asked.rows().map(|theta| all.expand(theta)).collect();
+            Answer::Expand(Box::new(asked.iter().map(at).collect()))
+        }
+        Question::Weigh(Weigh(asked)) => {
+            let at = |asked: &Points| {
+                let mut out = vec![0.0; asked.thetas.rows()];
+                all.log_densities(&asked.thetas, &mut out);
+                out
+            };
+            Answer::Weigh(Box::new(asked.iter().map(at).collect()))
+        }
+        other => return Err(Error::numeric(format!("`{}` has no answer here", other.kind()))),
+    })
+}
+
 /// What to say where some coefficients fit every row.
 fn perfect_fit(gaussian: &Gaussian, fixed: Option<f64>) -> Option<Warning> {
     let more = gaussian.observations() > gaussian.rank() as f64 + 0.5;
@@ -120,17 +136,17 @@ fn perfect_fit(gaussian: &Gaussian, fixed: Option<f64>) -> Option<Warning> {
 /// The combination of one model from the statistics of all shards.
 pub(super) struct Pooled {
     setting: Setting,
-    statistics: Arc<Statistics>,
+    statistics: Arc<Pool>,
     /// The model's number in the study.
     number: usize,
 }
 
 impl Pooled {
-    pub(super) fn new(setting: Setting, statistics: Arc<Statistics>, number: usize) -> Pooled {
+    pub(super) fn new(setting: Setting, statistics: Arc<Pool>, number: usize) -> Pooled {
         Pooled { setting, statistics, number }
     }
 
-    fn evidence(&self, summaries: Option<Vec<Summary>>) -> Result<Evidence> {
+    fn evidence(&self, fits: Option<Fits>) -> Result<Evidence> {
         let (model, places) = (&self.setting.model, &self.statistics.places[self.number]);
         let all = target(&self.statistics.all, model, places, 1.0);
         let mut evidence = self.of(&all, self.setting.extras.posterior)?;
@@ -144,8 +160,8 @@ impl Pooled {
         }
         evidence.agreement = self.agreement(&all);
         evidence.warnings.extend(homogeneity::warnings(&evidence.agreement, &self.setting.names()));
-        if let Some(summaries) = summaries {
-            evidence = evidence.beside(summaries);
+        if let Some(fits) = fits {
+            evidence = evidence.beside(fits);
         }
         Ok(evidence)
     }
@@ -183,7 +199,7 @@ impl Pooled {
     fn by_chains(&self, all: &Subposterior, why: &str) -> Result<Evidence> {
         let order = FitOrder { method: Local::NutsWarp3, ..self.setting.order() };
         // Not the stream of any shard.
-        let fitted = fit(&self.setting.model, all, &order, self.setting.shards())?;
+        let fitted = fit(&self.setting.model, all, &order, self.setting.shards)?;
         let Summary { log_z, mean, covariance, diagnostics, mut warnings, .. } = fitted.summary;
         warnings.iter_mut().for_each(|warning| warning.shard = None);
         let message = format!("took {} since by importance sampling {why}", Local::NutsWarp3);
@@ -212,7 +228,7 @@ impl Pooled {
         let draws = posterior.then(|| {
             let EvidenceOptions { seed, draws, .. } = self.setting.options;
             // Not the stream of any shard.
-            let shard = self.setting.shards() as u64;
+            let shard = self.setting.shards as u64;
             let mut rng = stream(seed, self.setting.model.stream(), shard, "quadrature");
             PosteriorDraws::Weighted(found.draws(draws, &mut rng))
         });
@@ -243,29 +259,21 @@ impl Pooled {
                     }
                     return Ok(*evidence);
                 }
-                Next::Ask(Question::Expand { thetas, .. }) => {
-                    let at = (0..thetas.rows()).map(|k| all.expand(thetas.row(k))).collect();
-                    answer = Some(vec![Answer::Expansions(at)]);
-                }
-                Next::Ask(Question::Weigh { thetas, .. }) => {
-                    let mut out = vec![0.0; thetas.rows()];
-                    all.log_densities(&thetas, &mut out);
-                    answer = Some(vec![Answer::Weights(out)]);
-                }
-                Next::Ask(_) => unreachable!("no evidences of shards are wanted here"),
+                Next::Ask(question) => answer = Some(Answers::Sum(answered(all, &question)?)),
             }
         }
     }
 
     /// The score test of every shard at the mode; none where there is no clear mode.
     fn agreement(&self, all: &Subposterior) -> Vec<Agreement> {
+        let Some(shares) = self.setting.shares() else { return Vec::new() };
         let coordinates = Coordinates::new(all.priors(), 1.0);
         let warped = Warped::new(all, &coordinates);
         let Ok(found) = newton::find_mode(&warped, 1e-6, 100) else { return Vec::new() };
         let (model, places) = (&self.setting.model, &self.statistics.places[self.number]);
         let z = &found.mode.theta;
         let theta = coordinates.theta(z);
-        let parts = self.statistics.shards.iter().zip(self.setting.shares());
+        let parts = self.statistics.shards.iter().zip(shares);
         let mut parts: Vec<Expansion> = parts
             .map(|(part, share)| {
                 let at = target(part, model, places, share).expand(&theta);
@@ -277,11 +285,14 @@ impl Pooled {
 }
 
 impl Combination for Pooled {
-    fn next(&mut self, answers: Option<Vec<Answer>>) -> Result<Next> {
+    fn next(&mut self, answers: Option<Answers>) -> Result<Next> {
         let wanted = !matches!(self.setting.options.local, Local::Auto | Local::None);
         match answers {
             None if wanted => Ok(Next::Ask(self.setting.fit())),
-            answers => Ok(Next::Done(Box::new(self.evidence(answers.map(summaries))?))),
+            answers => {
+                let fits = answers.map(Fits::of).transpose()?;
+                Ok(Next::Done(Box::new(self.evidence(fits)?)))
+            }
         }
     }
 }

@@ -16,14 +16,14 @@ pub(crate) use sensitivity::sweep;
 
 use crate::combine::{Agreement, Baseline, CombineDiagnostics, Evidence, LeftOut, Setting};
 use crate::data::draws::write_draws;
+use crate::draft::file_stem;
 use crate::engine::Traffic;
 use crate::estimate::Estimate;
+use crate::fit::{Diagnostics, Summary};
 use crate::math::special::normal_quantile;
 use crate::math::{Matrix, stream};
 use crate::model::{Family, Model};
-use crate::question::{Diagnostics, Summary};
 use crate::sample::{Chain, Sample};
-use crate::shard::file_stem;
 use crate::{Level, Result, Warning};
 use probability::largest;
 use serde::{Deserialize, Serialize};
@@ -420,10 +420,12 @@ fn posterior(setting: &Setting, draws: Option<crate::combine::PosteriorDraws>) -
 
 fn shards(setting: &Setting, evidence: &Evidence) -> Vec<ShardResult> {
     let summaries = evidence.summaries.as_deref();
+    // Where only sums are known there is nothing to say about single shards.
+    let shares = setting.shares().filter(|_| setting.surveys.len() == setting.shards);
     setting
         .surveys
         .iter()
-        .zip(setting.shares())
+        .zip(shares.unwrap_or_default())
         .enumerate()
         .map(|(index, (survey, share))| {
             let summary = summaries.map(|all| &all[index]);

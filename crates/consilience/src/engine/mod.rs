@@ -5,12 +5,13 @@ mod session;
 mod threads;
 
 pub use remembering::Remembering;
-pub use session::{Observer, Round, Session, Silent, Traffic};
+pub use session::{Observer, Progress, Round, Session, Silent, Traffic};
 pub use threads::Threads;
 pub(crate) use threads::pool;
 
 use crate::Result;
-use crate::question::{Answer, Question};
+use crate::question::{Answers, Question};
+use std::ops::ControlFlow;
 
 /// A place where shards live.
 pub trait Engine: Sync {
@@ -19,7 +20,13 @@ pub trait Engine: Sync {
 
     /// Poses every question to every shard: one round. Returns, per question, one answer per shard
     /// in the order of the shards, whatever the order in which they arrived; the first error by
-    /// question and shard if there is any. `answered` is called once for every answer as it comes.
-    fn ask(&self, questions: &[Question], answered: &(dyn Fn() + Sync))
-    -> Result<Vec<Vec<Answer>>>;
+    /// question and shard if there is any. An engine that knows no single answers returns their sums
+    /// ([`Question::merge`]), where there are sums.
+    ///
+    /// `answered` is called once for every answer as it comes. If it breaks, the rest need not be
+    /// computed, and the round ends with [`Error::Stopped`](crate::Error::Stopped).
+    fn ask(&self, questions: &[Question], answered: &Answered) -> Result<Vec<Answers>>;
 }
+
+/// Called for every answer as it comes; says whether to go on.
+pub type Answered<'a> = dyn Fn() -> ControlFlow<()> + Sync + 'a;

@@ -1,15 +1,15 @@
 //! An engine that does not ask twice.
 
-use super::Engine;
+use super::{Answered, Engine};
 use crate::Result;
-use crate::question::{Answer, Question};
+use crate::question::{Answers, Question};
 use std::sync::Mutex;
 
 /// Carries questions to another engine, and keeps the answers to those that are dear: the shards' own
 /// fits. Several combinations of one study then share them.
 pub struct Remembering<'a> {
     engine: &'a dyn Engine,
-    known: Mutex<Vec<(Question, Vec<Answer>)>>,
+    known: Mutex<Vec<(Question, Answers)>>,
 }
 
 impl<'a> Remembering<'a> {
@@ -18,7 +18,7 @@ impl<'a> Remembering<'a> {
         Remembering { engine, known: Mutex::default() }
     }
 
-    fn recall(&self, question: &Question) -> Option<Vec<Answer>> {
+    fn recall(&self, question: &Question) -> Option<Answers> {
         let known = self.known.lock().expect("no thread panics while it holds the lock");
         known.iter().find(|(asked, _)| asked == question).map(|(_, answers)| answers.clone())
     }
@@ -29,12 +29,8 @@ impl Engine for Remembering<'_> {
         self.engine.shards()
     }
 
-    fn ask(
-        &self,
-        questions: &[Question],
-        answered: &(dyn Fn() + Sync),
-    ) -> Result<Vec<Vec<Answer>>> {
-        let mut all: Vec<Option<Vec<Answer>>> = questions.iter().map(|q| self.recall(q)).collect();
+    fn ask(&self, questions: &[Question], answered: &Answered) -> Result<Vec<Answers>> {
+        let mut all: Vec<Option<Answers>> = questions.iter().map(|q| self.recall(q)).collect();
         let unknown: Vec<Question> = questions
             .iter()
             .zip(&all)
@@ -45,7 +41,7 @@ impl Engine for Remembering<'_> {
         for (question, slot) in questions.iter().zip(&mut all) {
             if slot.is_none() {
                 let answers = new.next().expect("an engine answers every question");
-                if matches!(question, Question::Fit { .. }) {
+                if matches!(question, Question::Fit(_)) {
                     let mut known = self.known.lock().expect("no thread panics while it holds it");
                     known.push((question.clone(), answers.clone()));
                 }

@@ -1,11 +1,12 @@
 //! One run's conversation with an engine: answers checked, rounds and bytes counted.
 
 use super::Engine;
-use crate::Result;
 use crate::data::read::Event;
-use crate::question::{Answer, Question};
+use crate::question::{Answers, Listed, Question};
+use crate::{Error, Result};
 use serde::Serialize;
 use std::cell::Cell;
+use std::ops::ControlFlow;
 
 /// What passed between the centre and the shards.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -27,14 +28,34 @@ pub struct Round {
     pub kind: &'static str,
     /// How many answers it will take.
     pub answers: u64,
+    /// How far the models are.
+    pub progress: Progress,
 }
 
-/// Somebody who watches the rounds, to draw a progress bar.
+/// How far the models of a run are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// How many models are compared; 0 before they are settled.
+    pub models: usize,
+    /// Of how many the evidence is known.
+    pub done: usize,
+    /// About how many rounds are left, this one counted.
+    pub rounds_left: u64,
+}
+
+/// Somebody who watches a run, to draw a progress bar, and who can stop it: a run that is told to break ends
+/// with [`Error::Stopped`] as soon as the shards have finished what they are at.
 pub trait Observer: Sync {
     /// A round begins.
-    fn round(&self, round: &Round);
+    fn round(&self, _: &Round) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
     /// One answer of it came.
-    fn answered(&self);
+    fn answered(&self) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+    /// The evidence of a model is known.
+    fn done(&self, _model: &str) {}
     /// Something about the reading of data.
     fn reading(&self, _: &Event) {}
 }
@@ -43,22 +64,20 @@ pub trait Observer: Sync {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 
-impl Observer for Silent {
-    fn round(&self, _: &Round) {}
-    fn answered(&self) {}
-}
+impl Observer for Silent {}
 
 /// A conversation with the shards of an engine.
 pub struct Session<'a> {
     engine: &'a dyn Engine,
     observer: &'a dyn Observer,
     traffic: Cell<Traffic>,
+    progress: Cell<Progress>,
 }
 
 impl<'a> Session<'a> {
     /// Begins a conversation.
     pub fn new(engine: &'a dyn Engine, observer: &'a dyn Observer) -> Session<'a> {
-        Session { engine, observer, traffic: Cell::default() }
+        Session::resume(engine, observer, Traffic::default())
     }
 
     /// Goes on with a conversation in which this much has passed before.
@@ -67,7 +86,7 @@ impl<'a> Session<'a> {
         observer: &'a dyn Observer,
         so_far: Traffic,
     ) -> Session<'a> {
-        Session { engine, observer, traffic: Cell::new(so_far) }
+        Session { engine, observer, traffic: Cell::new(so_far), progress: Cell::default() }
     }
 
     /// How many shards there are.
@@ -80,25 +99,52 @@ impl<'a> Session<'a> {
         self.traffic.get()
     }
 
+    /// Tells how far the models are, for whoever watches.
+    pub(crate) fn progress(&self, progress: Progress) {
+        self.progress.set(progress);
+    }
+
+    /// Tells that the evidence of a model is known.
+    pub(crate) fn done(&self, model: &str) {
+        self.observer.done(model);
+    }
+
     /// One round: every question to every shard. Each answer is checked against its question.
-    pub fn ask(&self, questions: &[Question]) -> Result<Vec<Vec<Answer>>> {
+    pub fn ask(&self, questions: &[Question]) -> Result<Vec<Answers>> {
         let mut traffic = self.traffic.get();
         traffic.rounds += 1;
-        self.observer.round(&Round {
+        let begins = self.observer.round(&Round {
             number: traffic.rounds,
             kind: questions.first().map_or("", Question::kind),
             answers: (questions.len() * self.shards()) as u64,
+            progress: self.progress.get(),
         });
+        if begins.is_break() {
+            return Err(Error::Stopped);
+        }
         let answers = self.engine.ask(questions, &|| self.observer.answered())?;
         for (question, answers) in questions.iter().zip(&answers) {
             traffic.bytes_sent += size(question) * self.shards() as u64;
-            for (shard, answer) in answers.iter().enumerate() {
+            let received = match answers {
+                Answers::Each(each) => each.as_slice(),
+                Answers::Sum(sum) => std::slice::from_ref(sum),
+            };
+            for (shard, answer) in received.iter().enumerate() {
                 traffic.bytes_received += size(answer);
-                answer.check(question).map_err(|error| error.for_shard(shard))?;
+                answer.check(question).map_err(|error| match answers {
+                    Answers::Each(_) => error.for_shard(shard),
+                    Answers::Sum(_) => error,
+                })?;
             }
         }
         self.traffic.set(traffic);
         Ok(answers)
+    }
+
+    /// One round of a single question.
+    pub fn ask_one<K: Listed>(&self, question: &K) -> Result<Answers> {
+        let answers = self.ask(&[question.clone().into()])?.pop();
+        answers.ok_or_else(|| Error::numeric("an engine left a question without an answer"))
     }
 }
 

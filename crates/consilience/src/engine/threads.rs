@@ -1,11 +1,11 @@
 //! All shards in this process, on a pool of threads.
 
-use super::Engine;
-use crate::question::{Answer, Question};
+use super::{Answered, Engine};
+use crate::question::{Answer, Answers, Question};
 use crate::shard::Shard;
 use crate::{Error, Result};
 use rayon::prelude::*;
-use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Shards in memory.
 #[derive(Debug)]
@@ -25,11 +25,6 @@ impl Threads {
         Threads { shards, pool }
     }
 
-    /// Keeps the draws of every shard's chains in this folder, which must be there.
-    pub fn keep_draws(&mut self, folder: &Path) {
-        self.shards.iter_mut().for_each(|shard| shard.keep_draws(folder));
-    }
-
     /// The shard of this number.
     pub fn shard(&self, index: usize) -> &Shard {
         &self.shards[index]
@@ -47,24 +42,30 @@ impl Engine for Threads {
         self.shards.len()
     }
 
-    fn ask(
-        &self,
-        questions: &[Question],
-        answered: &(dyn Fn() + Sync),
-    ) -> Result<Vec<Vec<Answer>>> {
+    fn ask(&self, questions: &[Question], answered: &Answered) -> Result<Vec<Answers>> {
         let tasks: Vec<(&Question, &Shard)> =
             questions.iter().flat_map(|q| self.shards.iter().map(move |s| (q, s))).collect();
+        let stopped = AtomicBool::new(false);
         let answers: Vec<Result<Answer>> = self.pool.install(|| {
             tasks
                 .into_par_iter()
                 .map(|(question, shard)| {
-                    let answer = shard.answer(question);
-                    answered();
+                    if stopped.load(Ordering::Relaxed) {
+                        return Err(Error::Stopped);
+                    }
+                    let answer = question.answer(shard);
+                    if answered().is_break() {
+                        stopped.store(true, Ordering::Relaxed);
+                    }
                     answer
                 })
                 .collect()
         });
+        if stopped.into_inner() {
+            return Err(Error::Stopped);
+        }
         let mut answers = answers.into_iter();
-        questions.iter().map(|_| answers.by_ref().take(self.shards.len()).collect()).collect()
+        let mut of_all = || -> Result<_> { answers.by_ref().take(self.shards.len()).collect() };
+        questions.iter().map(|_| Ok(Answers::Each(of_all()?))).collect()
     }
 }

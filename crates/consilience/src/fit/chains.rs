@@ -1,13 +1,12 @@
 //! A shard's own evidence from Markov chains: NUTS or Gibbs, with a bridge, importance sampling or Chib's estimate.
 
-use super::{BATCHES, Fitted, Task, compare_with_normal};
+use super::{BATCHES, Fitted, Summary, Task, compare_with_normal};
 use crate::estimate::bridge::{Bridge, Warp, bridge, moments};
 use crate::estimate::chains::SampleDiagnostics;
 use crate::estimate::importance::{self, LEAST_ESS, T_DF, T_SHARE};
 use crate::estimate::{Batch, Chib, Laplace};
 use crate::math::{Cholesky, Proposal, log_mean_exp, log_sum_exp};
 use crate::model::{Coordinates, Parameter, Prior};
-use crate::question::Summary;
 use crate::sample::nuts::{Lengths, nuts};
 use crate::sample::{GibbsDraws, Sample, gibbs};
 use crate::study::Local;

@@ -1,6 +1,9 @@
 //! One shard's own evidence and moments, by the method that was asked for.
 
 mod chains;
+mod report;
+
+pub use report::{Augmentation, Diagnostics, FitOrder, Summary};
 
 use crate::estimate::bridge::Warp;
 use crate::estimate::importance::Weighted;
@@ -9,7 +12,6 @@ use crate::estimate::search::{self, Search, Settings};
 use crate::estimate::{Estimate, Laplace, Linear, Mode, Shape};
 use crate::math::{Cholesky, LOG_2PI, Matrix, Stream, stream};
 use crate::model::{Coordinates, Model, Subposterior, Warped, unbounded};
-use crate::question::{Augmentation, Diagnostics, FitOrder, Summary};
 use crate::sample::{Conditional, Sample};
 use crate::study::Local;
 use crate::target::Target;
@@ -20,7 +22,7 @@ use std::sync::Arc;
 const TOLERANCE: f64 = 1e-9;
 
 /// Runs of draws in a summary.
-const BATCHES: usize = 20;
+pub const BATCHES: usize = 20;
 
 /// A summary, and the draws behind it if a chain made them.
 pub struct Fitted {

@@ -5,6 +5,7 @@
 //! `libm`, so that one input gives the same bits on every machine.
 
 pub mod counts;
+pub mod exact_sum;
 pub mod fft;
 pub mod line;
 pub mod matrix;
@@ -19,6 +20,7 @@ pub mod svd;
 pub mod triangle;
 pub mod ziggurat;
 
+pub use exact_sum::ExactSum;
 pub use matrix::{Cholesky, Matrix, dot};
 pub use proposal::{Mixture, Proposal};
 pub use random::{Stream, fingerprint, stream};

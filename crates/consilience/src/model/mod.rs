@@ -10,6 +10,7 @@ mod merge;
 mod notation;
 mod piece;
 pub mod prior;
+mod share;
 pub mod subposterior;
 pub mod unbounded;
 
@@ -20,6 +21,7 @@ pub use family::Family;
 pub use gaussian::Gaussian;
 pub use likelihood::Likelihood;
 pub use prior::Prior;
+pub use share::Share;
 pub use subposterior::Subposterior;
 
 use crate::data::{Recipe, Variable};

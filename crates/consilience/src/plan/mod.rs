@@ -7,8 +7,7 @@ mod room;
 mod settle;
 mod units;
 
-pub use extras::Wishes;
-pub(crate) use extras::has_posterior;
+pub use crate::combine::Extras;
 pub use gather::Gathered;
 pub(crate) use gather::{Complete, read_complete};
 pub use outline::Outline;
@@ -41,10 +40,8 @@ pub struct Plan<E = Threads> {
     pub warnings: Vec<Warning>,
     engine: E,
     traffic: Traffic,
-    /// Where the draws of the shards' chains are kept, if they are.
-    draws: Option<PathBuf>,
-    /// What the scales of coefficient priors are multiplied with, beside 1, if they are.
-    prior_scales: Option<Vec<f64>>,
+    /// What the run delivers beside the comparison.
+    extras: Extras,
 }
 
 impl Plan {
@@ -94,8 +91,7 @@ impl<E: Engine> Plan<E> {
             warnings,
             engine,
             traffic,
-            draws: None,
-            prior_scales: None,
+            extras: Extras::default(),
         })
     }
 
@@ -130,7 +126,7 @@ impl<E: Engine> Plan<E> {
         let settings = [self.settings.clone(), self.scaled_settings()].concat();
         let mut evidences = combine(&session, &settings)?;
         let scaled = evidences.split_off(self.settings.len());
-        self.add_consensus_draws(&mut evidences)?;
+        self.use_shard_draws(&mut evidences)?;
         let probabilities: Vec<f64> = self.study.models.iter().map(|m| m.probability).collect();
         let mut comparison = Comparison::new(
             &self.settings,
@@ -141,7 +137,7 @@ impl<E: Engine> Plan<E> {
             self.warnings.clone(),
             session.traffic(),
         );
-        if self.prior_scales.is_some() {
+        if !self.extras.prior_scales.is_empty() {
             comparison.prior_sensitivity = Some(sweep(&comparison, self.by_scale(scaled)));
         }
         Ok(comparison)

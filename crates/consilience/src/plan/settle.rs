@@ -3,11 +3,11 @@
 use super::outline::{at_formula, in_study};
 use super::units;
 use crate::combine::{Extras, Setting};
-use crate::data::{Fact, INTERCEPT, Recipe, Request, ResponseKind, Terms, agree_or_blame};
+use crate::data::{INTERCEPT, Recipe, Request, ResponseKind, Terms, agree_or_blame};
 use crate::engine::Session;
 use crate::math::Matrix;
-use crate::model::{Family, Model, Parameter};
-use crate::question::{Answer, Question, Share, Survey};
+use crate::model::{Family, Model, Parameter, Share};
+use crate::question::{Answers, Describe, Question, Survey, SurveyAnswer};
 use crate::study::{
     ModelSpec, ParameterName, PriorSpec, Role, ShareRule, Study, resolve_priors,
     unmatched_study_priors,
@@ -22,9 +22,12 @@ pub(super) type Written = (Arc<Model>, Vec<PriorSpec>);
 pub(super) fn settle(study: &Study, terms: &[Terms], session: &Session) -> Result<Vec<Written>> {
     let weights = study.data.weights.clone();
     let mut ask = |requests: &[Request]| {
-        let question = Question::Describe { requests: requests.to_vec(), weights: weights.clone() };
-        let answers = session.ask(&[question])?.pop().unwrap_or_default();
-        answers.into_iter().map(facts).collect()
+        let question = Describe { requests: requests.to_vec(), weights: weights.clone() };
+        Ok(match session.ask_one(&question)? {
+            // What all say together is as good as what one says who has all rows.
+            sum @ Answers::Sum(_) => vec![sum.sum(&question)?.0],
+            each => each.each::<Describe>()?,
+        })
     };
     let blame = |i: usize, error| at_formula(error, study, &study.models[i]);
     let recipes = agree_or_blame(terms, weights.as_deref(), &mut ask, &blame)?;
@@ -48,13 +51,6 @@ pub(super) fn settle(study: &Study, terms: &[Terms], session: &Session) -> Resul
         models.push((Arc::new(model), priors));
     }
     Ok(models)
-}
-
-fn facts(answer: Answer) -> Result<Vec<Fact>> {
-    match answer {
-        Answer::Description(facts) => Ok(facts),
-        _ => unreachable!("the session checks kinds"),
-    }
 }
 
 fn parameter_names(family: Family, recipe: &Recipe) -> Vec<ParameterName> {
@@ -114,19 +110,13 @@ pub(super) fn survey(
         .iter()
         .map(|(model, priors)| {
             let units = priors.iter().any(|spec| spec.per_sd);
-            Question::Survey { model: model.clone(), units }
+            Survey { model: model.clone(), units }.into()
         })
         .collect();
     let answers = session.ask(&questions)?;
     let mut settings = Vec::new();
     for ((model, priors), answers) in models.into_iter().zip(answers) {
-        let surveys: Vec<Survey> = answers
-            .into_iter()
-            .map(|answer| match answer {
-                Answer::Survey(survey) => survey,
-                _ => unreachable!("the session checks kinds"),
-            })
-            .collect();
+        let surveys: Vec<SurveyAnswer> = answers.each::<Survey>()?;
         let total: f64 = surveys.iter().map(|s| s.observations).sum();
         if let Some(empty) = surveys.iter().position(|s| s.observations == 0.0) {
             let message = format!(
@@ -138,12 +128,13 @@ pub(super) fn survey(
             units::settled(model, &priors, &surveys).map_err(|error| in_study(error, study))?;
         let share = match study.split.share {
             ShareRule::Rows => Share::Rows { total },
-            _ => Share::Equal { shards: surveys.len() },
+            _ => Share::Equal { shards: session.shards() },
         };
         let options = study.evidence.clone();
         let mut setting = Setting {
             model,
             share,
+            shards: session.shards(),
             surveys,
             options,
             warnings: Vec::new(),

@@ -3,7 +3,7 @@
 use crate::data::{Moments, Recipe};
 use crate::model::likelihood::link_of_mean;
 use crate::model::{Family, Model, Prior};
-use crate::question::Survey;
+use crate::question::SurveyAnswer;
 use crate::study::PriorSpec;
 use crate::{Error, Result};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ const SCALES: std::ops::RangeInclusive<f64> = 1e-150..=1e150;
 pub(super) fn settled(
     model: Arc<Model>,
     written: &[PriorSpec],
-    surveys: &[Survey],
+    surveys: &[SurveyAnswer],
 ) -> Result<Arc<Model>> {
     if !written.iter().any(|spec| spec.per_sd) {
         return Ok(model);
@@ -60,10 +60,10 @@ struct Units<'a> {
 }
 
 impl<'a> Units<'a> {
-    fn new(model: &'a Model, surveys: &[Survey]) -> Units<'a> {
+    fn new(model: &'a Model, surveys: &[SurveyAnswer]) -> Units<'a> {
         // In the shards' order, which every run has.
-        let merged = |of: &dyn Fn(&Survey) -> (f64, f64)| {
-            let moments = |survey: &Survey| {
+        let merged = |of: &dyn Fn(&SurveyAnswer) -> (f64, f64)| {
+            let moments = |survey: &SurveyAnswer| {
                 let (mean, m2) = of(survey);
                 let weight = survey.observations;
                 Moments { rows: 1, weight, mean, m2, min: mean, max: mean }

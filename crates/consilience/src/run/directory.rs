@@ -9,7 +9,7 @@ use crate::compare::Comparison;
 use crate::data::{Gathering, ShardData, read_shard, write_shard};
 use crate::draft::make_folder;
 use crate::engine::{Observer, Silent};
-use crate::plan::{Gathered, Plan, Room, Wishes, has_posterior};
+use crate::plan::{Extras, Gathered, Plan, Room};
 use crate::study::{Combine, Study};
 use crate::{Error, Place, Result};
 use sha2::{Digest, Sha256};
@@ -132,7 +132,7 @@ impl Run {
             files,
             names: gathered.names.clone(),
             warnings: gathered.warnings.clone(),
-            wishes: Wishes::default(),
+            extras: Extras::default(),
             study: gathered.outline.study.clone(),
         };
         manifest.write(folder)?;
@@ -146,37 +146,34 @@ impl Run {
     }
 
     /// Has the run deliver these beside the comparison, and nothing else, from now on. What was answered
-    /// counts as far as the questions stay the same.
-    pub fn wish(&mut self, wishes: &Wishes) -> Result<()> {
-        if *wishes == self.manifest.wishes {
-            return Ok(());
-        }
+    /// counts as far as the questions stay the same. Draws of posteriors are made of what was answered: they
+    /// are no part of the run, and nothing more is asked for them.
+    pub fn deliver(&mut self, extras: &Extras) -> Result<()> {
+        let study = &self.manifest.study;
         let wrong = |message: &str| Err(Error::input_at(Place::file(&self.folder), message));
-        if wishes.draws.is_some() && self.manifest.has_sites() {
+        let (known, has_sites) = (&self.manifest.extras, self.manifest.has_sites());
+        if extras.draws.is_some() && has_sites {
             return wrong(
                 "the draws of a site's chains stay with the site, so they cannot be kept here; draws given all data come with combine = \"exact\" and --posterior",
             );
         }
-        if wishes.draws != self.manifest.wishes.draws && self.rounds()? > 0 {
+        if extras.posterior && has_sites && study.evidence.combine == Combine::Normal {
+            return wrong(
+                "combine = \"normal\" makes draws of the posterior from those of chains on every shard, and a site's stay with the site; use combine = \"exact\"",
+            );
+        }
+        if extras.draws != known.draws && self.rounds()? > 0 {
             return wrong(
                 "this run has begun with another --keep-draws, or without it, and answers nothing twice; name a new folder",
             );
         }
-        wishes.check(&self.manifest.study, self.manifest.active().len())?;
-        self.ask_anew(Manifest { wishes: wishes.clone(), ..self.manifest.clone() })
-    }
-
-    /// Has [`coordinate`](Self::coordinate) return draws of every model's posterior with the result. They
-    /// are made of what was answered; nothing more is asked for them.
-    pub fn keep_posterior(&mut self) -> Result<()> {
-        let study = &self.manifest.study;
-        if self.manifest.has_sites() && study.evidence.combine == Combine::Normal {
-            let message = "combine = \"normal\" makes draws of the posterior from those of chains on every shard, and a site's stay with the site; use combine = \"exact\"";
-            return Err(Error::input_at(Place::file(&self.folder), message));
+        extras.check(study, self.manifest.active().len())?;
+        self.posterior = extras.posterior;
+        let lasting = Extras { posterior: false, ..extras.clone() };
+        if lasting == *known {
+            return Ok(());
         }
-        has_posterior(study, self.manifest.wishes.draws.is_some())?;
-        self.posterior = true;
-        Ok(())
+        self.ask_anew(Manifest { extras: lasting, ..self.manifest.clone() })
     }
 
     /// Goes on with another manifest. Questions are asked again from the first on; those that stay the
@@ -270,10 +267,7 @@ impl Run {
     fn run_plan(&self, courier: &dyn Courier, observer: &dyn Observer) -> Result<Comparison> {
         let engine = Files::new(self, courier);
         let mut plan = Plan::on(self.manifest.gathered()?, engine, observer)?;
-        plan.grant(&self.manifest.wishes)?;
-        if self.posterior {
-            plan.keep_posterior()?;
-        }
+        plan.deliver(&Extras { posterior: self.posterior, ..self.manifest.extras.clone() })?;
         let mut comparison = plan.run(observer)?;
         plan.engine().finish(&mut comparison);
         Ok(comparison)

@@ -60,7 +60,7 @@ impl QuestionFile {
         if posed.context.as_ref().is_some_and(|c| c.study.len() > LONGEST_STUDY) {
             return Err("the study in it is longer than any is".into());
         }
-        posed.questions.iter().try_for_each(crate::trust::question)?;
+        posed.questions.iter().try_for_each(Question::check)?;
         if question_hash(&header.study, &header.partition, &header.schema, &posed.questions)
             != header.question
         {
@@ -71,7 +71,10 @@ impl QuestionFile {
 
     /// At most how many bytes a file of answers to it has.
     pub(super) fn largest_answer(&self) -> u64 {
-        let largest = message::largest_answer(self.questions());
+        // Who is asked, and what comes before the answers, is no more than this.
+        const HEADER: u64 = 64 << 10;
+        let each = self.questions().iter().map(Question::largest_answer);
+        let largest = each.fold(HEADER, u64::saturating_add);
         if self.posed.context.is_some() { largest.min(LARGEST_LETTER) } else { largest }
     }
 

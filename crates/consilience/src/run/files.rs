@@ -4,8 +4,9 @@ use super::directory::Run;
 use super::exchange::{Found, answer_path, find, pose};
 use super::message::{AnswerHeader, Reply};
 use crate::compare::Comparison;
-use crate::engine::Engine;
-use crate::question::{Answer, Question};
+use crate::engine::{Answered, Engine};
+use crate::error::Waiting;
+use crate::question::{Answer, Answers, Question};
 use crate::{Error, Level, Result, Warning};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -71,45 +72,6 @@ impl OpenRound<'_> {
     }
 }
 
-/// What a run waits for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waiting {
-    /// The round, counted from 1.
-    pub round: u64,
-    /// What is asked.
-    pub kind: &'static str,
-    /// The question file.
-    pub question: PathBuf,
-    /// The names of the shards or sites whose answers are missing.
-    pub missing: Vec<String>,
-    /// What is wrong with answers that are there.
-    pub refused: Vec<String>,
-    /// How many shards take part.
-    pub shards: usize,
-    /// Whether the shards are sites.
-    pub sites: bool,
-}
-
-impl fmt::Display for Waiting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for refused in &self.refused {
-            writeln!(f, "refused: {refused}")?;
-        }
-        let (answered, what) =
-            (self.shards - self.missing.len(), if self.sites { "sites" } else { "shards" });
-        let shown: Vec<&str> = self.missing.iter().take(20).map(String::as_str).collect();
-        let more = if self.missing.len() > 20 { ", …" } else { "" };
-        write!(
-            f,
-            "round {} ({}): {answered} of {} {what} have answered; missing: {}{more}",
-            self.round,
-            self.kind,
-            self.shards,
-            shown.join(", ")
-        )
-    }
-}
-
 /// The engine of a run directory.
 #[derive(Debug)]
 pub struct Files<'a> {
@@ -172,11 +134,7 @@ impl Engine for Files<'_> {
         self.active.len()
     }
 
-    fn ask(
-        &self,
-        questions: &[Question],
-        answered: &(dyn Fn() + Sync),
-    ) -> Result<Vec<Vec<Answer>>> {
+    fn ask(&self, questions: &[Question], answered: &Answered) -> Result<Vec<Answers>> {
         let number = self.round.fetch_add(1, Ordering::Relaxed) + 1;
         let asked = pose(self.run, number, questions)?;
         let mut replies: Vec<Option<Vec<Reply>>> = self.active.iter().map(|_| None).collect();
@@ -194,7 +152,9 @@ impl Engine for Files<'_> {
                     }
                     Found::Whole(header, whole) => {
                         *slot = Some(whole);
-                        questions.iter().for_each(|_| answered());
+                        if questions.iter().any(|_| answered().is_break()) {
+                            return Err(Error::Stopped);
+                        }
                         let mut sites = self.sites.lock().expect("nobody panics with it");
                         sites.insert(shard, header);
                     }
@@ -231,7 +191,7 @@ impl Engine for Files<'_> {
         }
         match first_failure {
             Some((.., error)) => Err(error),
-            None => Ok(answers),
+            None => Ok(answers.into_iter().map(Answers::Each).collect()),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::message::{FORMAT, hex, sha256};
 use crate::compare::PartitionReport;
 use crate::data::{Column, Table};
-use crate::plan::{Gathered, Outline, Wishes};
+use crate::plan::{Extras, Gathered, Outline};
 use crate::study::Study;
 use crate::{Error, Place, Result, Warning};
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ pub struct Manifest {
     pub warnings: Vec<Warning>,
     /// What the run delivers beside the comparison.
     #[serde(default)]
-    pub wishes: Wishes,
+    pub extras: Extras,
     /// The study.
     pub study: Study,
 }

@@ -1,7 +1,7 @@
 //! Question and answer files: what they look like, and what is refused.
 //!
 //! ```text
-//! consilience answer 2                        what this is, and the version of the format
+//! consilience answer 3                        what this is, and the version of the format
 //! {"study":"…","question":"…","shard":7,…}    whose it is, in one line of JSON
 //! sha256 9f86d0… bytes 80123                  of the two lines above and the body; the body's length
 //! signature KEY SIGNATURE                     of that sum (ed25519), if there is one
@@ -22,7 +22,7 @@ use std::io::Read;
 use std::path::Path;
 
 /// The version of the format of files, and of run directories.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// No question file is larger than this.
 pub const LARGEST_QUESTION: u64 = 256 << 20;
@@ -351,33 +351,6 @@ pub(crate) fn load(path: &Path, largest: u64) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// At most how many bytes a file of answers to these questions has.
-pub(super) fn largest_answer(questions: &[Question]) -> u64 {
-    // A column of as many levels as there may be.
-    const LEAST: u64 = 512 << 10;
-    const LARGEST_DESCRIPTION: u64 = 16 << 20;
-    // A fit sends a covariance per batch of draws, and is the largest of them.
-    const MATRICES: u64 = 64;
-    let bound = |question: &Question| {
-        let requests = match question {
-            Question::Describe { requests, .. } => requests.len() as u64,
-            _ => 0,
-        };
-        let mut d = question.model().map_or(0, |m| m.parameters.len()) as u64 + 1;
-        let mut conditionals = 0;
-        match question {
-            Question::Statistics { recipe } => d += recipe.columns.len() as u64 + 1,
-            Question::Augment { conditionals: asked, .. } => conditionals = *asked as u64,
-            _ => {}
-        }
-        let size = postcard::experimental::serialized_size(question).unwrap_or(0) as u64;
-        (LEAST * (1 + requests)).min(LARGEST_DESCRIPTION)
-            + 2 * size
-            + 8 * (MATRICES + conditionals) * d * d
-    };
-    questions.iter().map(bound).sum()
-}
-
 /// Checks answers against their questions and says what is wrong with them.
 pub(super) fn check(replies: &[Reply], questions: &[Question]) -> std::result::Result<(), String> {
     if replies.len() != questions.len() {
@@ -385,7 +358,7 @@ pub(super) fn check(replies: &[Reply], questions: &[Question]) -> std::result::R
     }
     for (reply, question) in replies.iter().zip(questions) {
         if let Reply::Answer(answer) = reply {
-            crate::trust::answer(answer, question)?;
+            question.accept(answer)?;
         }
     }
     Ok(())

@@ -26,10 +26,11 @@ mod sites;
 mod status;
 mod work;
 
+pub use crate::error::Waiting;
 pub use directory::{Lock, Run};
 pub(crate) use exchange::is_question;
 pub use exchange::{AnswerFile, QuestionFile};
-pub use files::{Courier, Files, OpenRound, Stop, Waiting};
+pub use files::{Courier, Files, OpenRound, Stop};
 pub(crate) use manifest::schema_hash;
 pub use manifest::{Manifest, SchemaColumn, ShardEntry, ShardRows, study_hash};
 pub use message::{AnswerHeader, FORMAT, LARGEST_LETTER, LARGEST_QUESTION, QuestionHeader};

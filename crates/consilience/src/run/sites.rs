@@ -109,7 +109,7 @@ impl Run {
         if manifest.active().is_empty() {
             return Err(Error::input("no site would be left"));
         }
-        manifest.wishes.check(&manifest.study, manifest.active().len())?;
+        manifest.extras.check(&manifest.study, manifest.active().len())?;
         self.ask_anew(manifest)
     }
 

@@ -74,12 +74,7 @@ impl Kept {
         let less = |left: usize| left.checked_sub(data.bytes());
         let is_kept = self.keeps && self.left.fetch_update(Relaxed, Relaxed, less).is_ok();
         let budget = if is_kept { self.budget.clone() } else { Arc::new(self.at_work.budget(1)) };
-        let mut shard = Shard::new(index, data).with_budget(budget);
-        if let Some(folder) = &run.manifest().wishes.draws {
-            crate::draft::make_folder(folder)?;
-            shard.keep_draws(folder);
-        }
-        let shard = Arc::new(shard);
+        let shard = Arc::new(Shard::new(index, data).with_budget(budget));
         if is_kept {
             kept().insert(index, shard.clone());
         }
@@ -264,7 +259,7 @@ pub(crate) fn answer_soundly(shard: &Shard, question: &Question) -> Result<Answe
     // A question may come from afar, and whatever it makes of us must not take others down. Nothing
     // that a panic could leave half done outlives this but the shard's cache, whose lock would be
     // poisoned.
-    let work = std::panic::AssertUnwindSafe(|| shard.answer(question));
+    let work = std::panic::AssertUnwindSafe(|| question.answer(shard));
     let answer = std::panic::catch_unwind(work).unwrap_or_else(|_| {
         Err(Error::numeric(
             "the question could not be computed with; this is a defect, please report it",

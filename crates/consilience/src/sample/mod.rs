@@ -29,3 +29,10 @@ pub struct Chain {
     /// Trajectories that diverged.
     pub divergences: usize,
 }
+
+impl Chain {
+    /// A chain of which only the draws are known.
+    pub fn of_draws(thetas: Matrix) -> Chain {
+        Chain { thetas, log_density: Vec::new(), energy: Vec::new(), divergences: 0 }
+    }
+}

@@ -5,10 +5,9 @@ use super::key::Key;
 use super::policy::{LogEntry, Policy};
 use super::{OTHER, check_name};
 use crate::data::read::find_files;
-use crate::data::{Column, Fact, Request, Table};
+use crate::data::{Column, Table};
 use crate::engine::Silent;
 use crate::plan::{Complete, Outline, Room, read_complete};
-use crate::question::{Answer, Question};
 use crate::run::{AnswerHeader, QuestionFile, Reply, encode_answer, sha256_hex};
 use crate::shard::Shard;
 use crate::study::Study;
@@ -86,7 +85,7 @@ pub fn answer(
     let mut replies = Vec::new();
     for question in file.questions() {
         let mut answer = crate::run::answer_soundly(&shard, question)?;
-        discreet(question, &mut answer, site, policy.min_rows)?;
+        question.hush(&mut answer, site, policy.min_rows)?;
         if let Some(columns) = too_many_columns(&answer, rows)
             && !warnings.iter().any(|w| w.code == "rows-given-away")
         {
@@ -213,32 +212,6 @@ fn rare_levels(levels: &[String], rows: &[u64], min_rows: u64) -> BTreeSet<usize
         together += rows[level];
     }
     rare
-}
-
-/// Takes out of an answer what a site does not show: its file names, and levels of numbers that too
-/// few rows have.
-fn discreet(question: &Question, answer: &mut Answer, site: &str, min_rows: u64) -> Result<()> {
-    let (Question::Describe { requests, .. }, Answer::Description(facts)) = (question, answer)
-    else {
-        return Ok(());
-    };
-    for (request, fact) in requests.iter().zip(facts) {
-        match fact {
-            Fact::Column(column) => {
-                if let Some(word) = &mut column.first_word {
-                    word.place = format!("site {site}");
-                }
-            }
-            Fact::Levels(levels) if levels.list.iter().any(|level| level.rows < min_rows) => {
-                let Request::Levels(expr) = request else { continue };
-                return Err(Error::input(format!(
-                    "a value of `{expr}` has fewer rows than the policy's min_rows ({min_rows}); nothing is answered; make the column one of words, whose rare values are merged"
-                )));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

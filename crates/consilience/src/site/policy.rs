@@ -102,7 +102,7 @@ impl Policy {
             if self.forbid.iter().any(|kind| kind == asked.kind()) {
                 return refuse(format!("a question of kind `{}` is not answered", asked.kind()));
             }
-            let draws = draws(asked);
+            let draws = asked.draws();
             if self.max_draws.is_some_and(|most| draws > most) {
                 return refuse(format!(
                     "`{}` asks about {draws} draws, more than max_draws = {}",
@@ -124,17 +124,6 @@ impl Policy {
             ));
         }
         Ok(())
-    }
-}
-
-/// How many draws or points a question is about.
-fn draws(question: &Question) -> u64 {
-    match question {
-        Question::Fit { order, .. } | Question::Augment { order, .. } => {
-            order.draws.saturating_mul(order.chains) as u64
-        }
-        Question::Weigh { thetas, .. } => thetas.rows() as u64,
-        _ => 0,
     }
 }
 

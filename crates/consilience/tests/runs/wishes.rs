@@ -5,29 +5,24 @@ use crate::sites::{Mail, entries};
 use crate::{Worker, mixed, study};
 use consilience::compare::Comparison;
 use consilience::engine::Silent;
-use consilience::plan::{Plan, Wishes};
+use consilience::plan::{Extras, Plan};
 use consilience::run::{Run, Stop};
 use consilience::{Error, Result};
 use std::path::Path;
 
-fn everything() -> Wishes {
-    Wishes { prior_scales: vec![2.0, 0.5], leave_one_out: true, draws: None }
+fn everything() -> Extras {
+    Extras { prior_scales: vec![2.0, 0.5], leave_one_out: true, ..Extras::default() }
+}
+
+/// The same with draws of the posterior.
+fn posterior(wishes: &Extras) -> Extras {
+    Extras { posterior: true, ..wishes.clone() }
 }
 
 /// On threads, with draws of the posterior.
-fn on_threads(text: &str, wishes: &Wishes) -> Comparison {
+fn on_threads(text: &str, wishes: &Extras) -> Comparison {
     let mut plan = Plan::new(study(text), 2, &Silent).unwrap();
-    if let Some(folder) = &wishes.draws {
-        std::fs::create_dir_all(folder).unwrap();
-        plan.keep_draws(folder).unwrap();
-    }
-    plan.keep_posterior().unwrap();
-    if !wishes.prior_scales.is_empty() {
-        plan.scale_priors(&wishes.prior_scales).unwrap();
-    }
-    if wishes.leave_one_out {
-        plan.leave_one_out().unwrap();
-    }
+    plan.deliver(&posterior(wishes)).unwrap();
     plan.run(&Silent).unwrap()
 }
 
@@ -59,12 +54,11 @@ fn a_run_directory_grants_what_threads_grant() {
         let threads = on_threads(&text, &everything());
         assert_everything(&threads);
         let mut run = Run::split(study(&text), folder.path()).unwrap();
-        run.wish(&everything()).unwrap();
-        run.keep_posterior().unwrap();
+        run.deliver(&posterior(&everything())).unwrap();
         assert_eq!(run.coordinate(&Worker, &Silent).unwrap(), threads);
         // Whoever opens it later gets the same without asking for it.
         let mut later = Run::open(folder.path()).unwrap();
-        later.keep_posterior().unwrap();
+        later.deliver(&posterior(&later.manifest().extras.clone())).unwrap();
         assert_eq!(later.coordinate(&Stop, &Silent).unwrap(), threads);
     }
 }
@@ -78,7 +72,7 @@ fn what_is_wished_later_asks_only_what_is_new() {
     let answers = || std::fs::read_dir(folder.path().join("answers")).unwrap().count();
     let asked = answers();
     // The draws that are there tell most of it: at most two further rounds.
-    run.wish(&Wishes { leave_one_out: true, ..Wishes::default() }).unwrap();
+    run.deliver(&Extras { leave_one_out: true, ..Extras::default() }).unwrap();
     assert_eq!(run.rounds().unwrap(), 0);
     let pulls = run.coordinate(&Worker, &Silent).unwrap();
     assert!(pulls.leave_one_out.is_some());
@@ -88,11 +82,10 @@ fn what_is_wished_later_asks_only_what_is_new() {
         serde_json::to_string(&plain.models).unwrap()
     );
     // Other priors share rounds with the study's own, so those are asked anew.
-    run.wish(&everything()).unwrap();
-    run.keep_posterior().unwrap();
+    run.deliver(&posterior(&everything())).unwrap();
     assert_eq!(run.coordinate(&Worker, &Silent).unwrap(), on_threads(&mixed(""), &everything()));
     // And back again, from the answers alone.
-    run.wish(&Wishes::default()).unwrap();
+    run.deliver(&Extras::default()).unwrap();
     let again = Run::open(folder.path()).unwrap();
     assert_eq!(again.coordinate(&Stop, &Silent).unwrap(), plain);
 }
@@ -102,19 +95,23 @@ fn draws_of_chains_are_kept_by_workers() {
     let evidence = "combine = \"normal\"\nlocal = \"nuts+warp3\"\ndraws = 300\nchains = 2";
     let text = mixed(evidence);
     let folder = tempfile::tempdir().unwrap();
-    let draws = |who: &str| Wishes { draws: Some(folder.path().join(who)), ..Wishes::default() };
+    let draws = |who: &str| Extras { draws: Some(folder.path().join(who)), ..Extras::default() };
     let threads = on_threads(&text, &draws("threads"));
     let mut run = Run::split(study(&text), &folder.path().join("run")).unwrap();
-    assert!(run.keep_posterior().unwrap_err().to_string().contains("--keep-draws"));
-    run.wish(&draws("files")).unwrap();
-    run.keep_posterior().unwrap();
+    assert!(
+        run.deliver(&posterior(&Extras::default()))
+            .unwrap_err()
+            .to_string()
+            .contains("--keep-draws")
+    );
+    run.deliver(&posterior(&draws("files"))).unwrap();
     assert_eq!(run.coordinate(&Worker, &Silent).unwrap(), threads);
     assert!(threads.models.iter().all(|m| m.posterior.is_some()));
     let kept = files(&folder.path().join("files"));
     assert_eq!(kept.len(), 2 * 5);
     assert!(kept == files(&folder.path().join("threads")), "the draws differ");
     // Answers are not computed again for their draws.
-    let late = run.wish(&Wishes::default()).unwrap_err();
+    let late = run.deliver(&Extras::default()).unwrap_err();
     assert!(late.to_string().contains("answers nothing twice"), "{late}");
 }
 
@@ -139,20 +136,19 @@ fn sites_grant_what_their_answers_hold() {
         Run::for_sites(study(&case.text()), &entries(3), &folder.path().join(name))
     };
     let mut run = new("run").unwrap();
-    run.wish(&everything()).unwrap();
-    run.keep_posterior().unwrap();
+    run.deliver(&posterior(&everything())).unwrap();
     let mailed = run.coordinate(&Mail { folder: folder.path(), data: &data }, &Silent).unwrap();
     assert_eq!(mailed.models, threads.models);
     assert_eq!(mailed.prior_sensitivity, threads.prior_sensitivity);
     assert_eq!(mailed.leave_one_out, threads.leave_one_out);
     assert_everything(&mailed);
 
-    let draws = Wishes { draws: Some(folder.path().into()), ..Wishes::default() };
-    let error = new("other").unwrap().wish(&draws).unwrap_err();
+    let draws = Extras { draws: Some(folder.path().into()), ..Extras::default() };
+    let error = new("other").unwrap().deliver(&draws).unwrap_err();
     assert!(error.to_string().contains("stay with the site"), "{error}");
     // Of two sites one cannot be left out, if what each pulls is wished for.
     let mut two = new("two").unwrap();
-    two.wish(&Wishes { leave_one_out: true, ..Wishes::default() }).unwrap();
+    two.deliver(&Extras { leave_one_out: true, ..Extras::default() }).unwrap();
     let error = two.leave_out(&["s0".into(), "s1".into()]).unwrap_err();
     assert!(error.to_string().contains("only one shard"), "{error}");
 }
@@ -162,15 +158,15 @@ fn what_cannot_be_granted_is_refused_before_anything_is_asked() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = Run::split(study(&mixed("combine = \"normal\"")), folder.path()).unwrap();
     let wishes = [
-        (Wishes { leave_one_out: true, ..Wishes::default() }, "combine = \"exact\""),
-        (Wishes { prior_scales: vec![-1.0], ..Wishes::default() }, "positive numbers"),
+        (Extras { leave_one_out: true, ..Extras::default() }, "combine = \"exact\""),
+        (Extras { prior_scales: vec![-1.0], ..Extras::default() }, "positive numbers"),
         (
-            Wishes { prior_scales: vec![2.0], draws: Some("d".into()), ..Wishes::default() },
+            Extras { prior_scales: vec![2.0], draws: Some("d".into()), ..Extras::default() },
             "one choice of priors",
         ),
     ];
     for (wish, part) in wishes {
-        let error = run.wish(&wish).unwrap_err();
+        let error = run.deliver(&wish).unwrap_err();
         assert!(error.is_input() && error.to_string().contains(part), "{error}");
     }
     assert_eq!((run.rounds().unwrap(), run.failure()), (0, None));

@@ -1,0 +1,185 @@
+//! Sums that do not depend on the order of their terms.
+
+/// Bits of a digit that are filled; the rest of its 64 take up carries.
+const BITS: u32 = 32;
+/// Digits from 2⁻¹⁰⁷⁴ to beyond the largest double.
+const DIGITS: usize = 67;
+/// Terms after which carries must move on.
+const MOST: u32 = 1 << 29;
+
+/// The exact sum of doubles, as one long number with a fixed point. Rounding comes once, at the end: so terms
+/// may come in any order, sums of parts add up to the sum of all, and what is added and taken away again is
+/// gone (Kulisch's accumulator, with carries kept back as in Neal 2015).
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExactSum {
+    digits: [i64; DIGITS],
+    terms: u32,
+    /// The sum of terms that are not finite; 0 if there are none.
+    odd: f64,
+}
+
+impl Default for ExactSum {
+    fn default() -> ExactSum {
+        ExactSum { digits: [0; DIGITS], terms: 0, odd: 0.0 }
+    }
+}
+
+impl ExactSum {
+    /// The sum of these, rounded once; NaN if one is, or if infinities of both signs are among them.
+    pub fn of(terms: impl ExactSizeIterator<Item = f64>) -> f64 {
+        let mut terms = terms;
+        if terms.len() == 1 {
+            return terms.next().unwrap_or(0.0);
+        }
+        let mut sum = ExactSum::default();
+        terms.for_each(|term| sum.add(term));
+        sum.value()
+    }
+
+    /// Adds a number.
+    pub fn add(&mut self, x: f64) {
+        if !x.is_finite() {
+            self.odd += x;
+            return;
+        }
+        let bits = x.to_bits();
+        let exponent = (bits >> 52 & 0x7ff) as u32;
+        let fraction = bits & ((1 << 52) - 1);
+        // Below the least normal number there is no hidden bit, and the exponent does not fall further.
+        let (mantissa, shift) =
+            if exponent == 0 { (fraction, 0) } else { (fraction | 1 << 52, exponent - 1) };
+        let spread = u128::from(mantissa) << (shift % BITS);
+        let first = (shift / BITS) as usize;
+        for (k, digit) in self.digits[first..].iter_mut().take(3).enumerate() {
+            let part = (spread >> (BITS * k as u32)) as u32;
+            *digit += if x < 0.0 { -i64::from(part) } else { i64::from(part) };
+        }
+        self.terms += 1;
+        if self.terms == MOST {
+            self.carry();
+        }
+    }
+
+    /// Adds another sum.
+    pub fn merge(&mut self, other: &ExactSum) {
+        let mut other = other.clone();
+        self.carry();
+        other.carry();
+        self.digits.iter_mut().zip(other.digits).for_each(|(digit, more)| *digit += more);
+        self.odd += other.odd;
+        self.terms += other.terms;
+    }
+
+    /// Moves carries on, so that every digit but the last is in 0..2³².
+    fn carry(&mut self) {
+        let mut over = 0;
+        for digit in &mut self.digits[..DIGITS - 1] {
+            let all = *digit + over;
+            over = all >> BITS;
+            *digit = all & ((1 << BITS) - 1);
+        }
+        self.digits[DIGITS - 1] += over;
+        self.terms = 1;
+    }
+
+    /// The sum, rounded to the nearest double, to even where two are as near.
+    pub fn value(&self) -> f64 {
+        if self.odd != 0.0 {
+            return self.odd;
+        }
+        let mut sum = self.clone();
+        sum.carry();
+        let negative = sum.digits[DIGITS - 1] < 0;
+        if negative {
+            sum.digits.iter_mut().for_each(|digit| *digit = -*digit);
+            sum.carry();
+        }
+        let Some(top) = sum.digits.iter().rposition(|digit| *digit != 0) else { return 0.0 };
+        // The 96 bits from the highest digit down hold 64 or more that count; what is below only says whether
+        // a half is more than a half.
+        let digit = |k: usize| top.checked_sub(k).map_or(0, |k| sum.digits[k] as u128);
+        let mut head = digit(0) << (2 * BITS) | digit(1) << BITS | digit(2);
+        let rest = top >= 3 && sum.digits[..top - 2].iter().any(|digit| *digit != 0);
+        let low = (top as i32 - 2) * BITS as i32 - 1074;
+        // Doubles end at 2⁻¹⁰⁷⁴, however few bits are left there.
+        let length = 128 - head.leading_zeros() as i32;
+        let drop = (length - 53).max(-1074 - low).max(0) as u32;
+        if drop > 0 {
+            let (kept, cut) = (head >> drop, head & ((1 << drop) - 1));
+            let half = 1_u128 << (drop - 1);
+            let up = cut > half || cut == half && (rest || kept & 1 == 1);
+            head = kept + u128::from(up);
+        }
+        let size = libm::ldexp(head as f64, low + drop as i32);
+        if negative { -size } else { size }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::math::stream;
+    use rand::RngExt;
+
+    /// Doubles of every size and sign.
+    fn any(rng: &mut crate::math::Stream) -> f64 {
+        loop {
+            let x = f64::from_bits(rng.random());
+            if x.is_finite() && x.abs() < 1e300 {
+                return x;
+            }
+        }
+    }
+
+    #[test]
+    fn order_and_grouping_change_no_bit() {
+        let mut rng = stream(1, 0, 0, "exact sums");
+        for round in 0..2000 {
+            let count = 1 + round % 50;
+            let mut terms: Vec<f64> = (0..count).map(|_| any(&mut rng)).collect();
+            if round % 3 == 0 {
+                // Nearly all of it cancels.
+                let back: Vec<f64> = terms.iter().map(|x| -x).collect();
+                terms.extend(back);
+                terms.push(1e-300);
+            }
+            let whole = ExactSum::of(terms.clone().into_iter());
+            for i in (1..terms.len()).rev() {
+                terms.swap(i, rng.random_range(0..=i));
+            }
+            assert_eq!(ExactSum::of(terms.clone().into_iter()).to_bits(), whole.to_bits());
+            let (mut a, mut b) = (ExactSum::default(), ExactSum::default());
+            let cut = rng.random_range(0..=terms.len());
+            terms[..cut].iter().for_each(|x| a.add(*x));
+            terms[cut..].iter().for_each(|x| b.add(*x));
+            a.merge(&b);
+            assert_eq!(a.value().to_bits(), whole.to_bits());
+            if round % 3 == 0 {
+                assert_eq!(whole, 1e-300);
+            }
+        }
+    }
+
+    /// A double is its own sum, and a sum of two is the processor's, which rounds exactly.
+    #[test]
+    fn rounds_as_the_processor_does() {
+        let mut rng = stream(2, 0, 0, "exact sums");
+        for _ in 0..100_000 {
+            let x = any(&mut rng);
+            // Of sizes that meet, and at times below the normal numbers.
+            let y = match rng.random_range(0..3) {
+                0 => x * (rng.random::<f64>() - 0.5) * 1e-8,
+                1 => any(&mut rng),
+                _ => f64::from_bits(x.to_bits() ^ rng.random_range(0..8)),
+            };
+            let sum = ExactSum::of([x, y].into_iter());
+            assert_eq!(sum, x + y, "{x:e} + {y:e}");
+            let tiny = [x * 1e-300, y * 1e-300, -0.0];
+            assert_eq!(ExactSum::of(tiny.into_iter()), tiny[0] + tiny[1]);
+        }
+        assert_eq!(ExactSum::of([f64::MAX, f64::MAX].into_iter()), f64::INFINITY);
+        assert_eq!(ExactSum::of([1.0, f64::NEG_INFINITY].into_iter()), f64::NEG_INFINITY);
+        assert!(ExactSum::of([f64::INFINITY, f64::NEG_INFINITY].into_iter()).is_nan());
+        assert_eq!(ExactSum::of([].into_iter()), 0.0);
+    }
+}

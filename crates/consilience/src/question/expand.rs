@@ -1,0 +1,119 @@
+//! The log densities of models at a few points, to second order.
+
+use super::Kind;
+use super::checks::{Fault, ensure, numbers};
+use super::points::{self, Points};
+use crate::Result;
+use crate::math::ExactSum;
+use crate::model::Model;
+use crate::shard::Shard;
+use crate::target::{Expansion, Target};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// More points than this are expanded at in no round, for one model.
+const MOST_POINTS: usize = 100;
+
+/// Asks for log f_s, its gradient and Hessian at every point.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Expand(pub Vec<Points>);
+
+impl Kind for Expand {
+    const NAME: &'static str = "expand";
+
+    /// Per model, one for each point.
+    type Answer = Vec<Vec<Expansion>>;
+
+    fn models(&self) -> Vec<&Arc<Model>> {
+        self.0.iter().map(|asked| &asked.model).collect()
+    }
+
+    fn check(&self) -> Fault {
+        points::check(&self.0)?;
+        let few = self.0.iter().all(|asked| asked.thetas.rows() <= MOST_POINTS);
+        ensure(few, "it asks about more points than anybody does")
+    }
+
+    fn answer(&self, shard: &Shard) -> Result<Self::Answer> {
+        points::on_each(&self.0, shard, |target, asked| {
+            asked.rows().map(|theta| target.expand(theta)).collect()
+        })
+    }
+
+    fn accept(&self, answer: &Self::Answer) -> Fault {
+        points::accept(&self.0, answer, |asked, found| {
+            ensure(found.len() == asked.thetas.rows(), "it is about more points or fewer")?;
+            found.iter().try_for_each(|at| expansion(at, asked.model.dim()))
+        })
+    }
+
+    fn merge(&self, answers: &[Self::Answer]) -> Option<Self::Answer> {
+        let sum = |m: usize, k: usize| {
+            let parts: Vec<&Expansion> = answers.iter().map(|answer| &answer[m][k]).collect();
+            sum_of(&parts)
+        };
+        let points = |m: usize| (0..self.0[m].thetas.rows()).map(|k| sum(m, k)).collect();
+        Some((0..self.0.len()).map(points).collect())
+    }
+
+    fn explain(&self) -> String {
+        format!(
+            "expand{}: the log likelihood (with the site's share of the prior) at {} point(s), its gradient and Hessian",
+            points::names(&self.0),
+            points::count(&self.0)
+        )
+    }
+
+    fn explain_answer(answer: &Self::Answer) -> String {
+        let mut out = String::new();
+        for at in answer.iter().flatten() {
+            let d = at.gradient.len();
+            let _ = writeln!(out, "  the log density at a point that was asked: {}", at.value);
+            let _ = writeln!(out, "  its gradient: {}", numbers(&at.gradient));
+            let _ = writeln!(out, "  its Hessian: {d} × {d} numbers");
+        }
+        out
+    }
+
+    fn largest_answer(&self) -> u64 {
+        let numbers = |asked: &Points| {
+            let d = asked.model.dim() as u64 + 2;
+            asked.thetas.rows() as u64 * d * d
+        };
+        1024 + 10 * self.0.iter().map(numbers).sum::<u64>()
+    }
+
+    fn join(&mut self, other: &Expand) -> bool {
+        self.0.extend_from_slice(&other.0);
+        true
+    }
+
+    fn part(answer: &Self::Answer, number: usize) -> Self::Answer {
+        vec![answer[number].clone()]
+    }
+}
+
+fn expansion(at: &Expansion, d: usize) -> Fault {
+    ensure(!at.value.is_nan(), "its log density is not a number")?;
+    ensure(at.gradient.len() == d, "its gradient has the wrong length")?;
+    ensure(at.hessian.has_size(d, d), "its Hessian has the wrong size")?;
+    let numbers = || at.gradient.iter().chain(at.hessian.data());
+    ensure(
+        !at.value.is_finite() || !numbers().any(|v| v.is_nan()),
+        "its gradient or Hessian is not a number",
+    )
+}
+
+/// The expansion of the sum, number by number, whatever the order of the parts.
+fn sum_of(parts: &[&Expansion]) -> Expansion {
+    let mut sum = Expansion::zeros(parts[0].gradient.len());
+    sum.value = ExactSum::of(parts.iter().map(|p| p.value));
+    for (j, total) in sum.gradient.iter_mut().enumerate() {
+        *total = ExactSum::of(parts.iter().map(|p| p.gradient[j]));
+    }
+    for (k, total) in sum.hessian.data_mut().iter_mut().enumerate() {
+        *total = ExactSum::of(parts.iter().map(|p| p.hessian.data()[k]));
+    }
+    sum
+}

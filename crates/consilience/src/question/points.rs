@@ -1,0 +1,82 @@
+//! Points at which a model's log density is asked for.
+
+use super::checks::{self, Fault, ensure};
+use crate::Result;
+use crate::math::Matrix;
+use crate::model::{Model, Share, Subposterior};
+use crate::shard::Shard;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// A model and points of its parameters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Points {
+    /// The model.
+    pub model: Arc<Model>,
+    /// The shard's share of the prior.
+    pub share: Share,
+    /// One point per row.
+    pub thetas: Arc<Matrix>,
+}
+
+impl Points {
+    /// The points, one after the other.
+    pub fn rows(&self) -> impl Iterator<Item = &[f64]> {
+        (0..self.thetas.rows()).map(|k| self.thetas.row(k))
+    }
+
+    /// Whether the model has such points.
+    fn check(&self) -> Fault {
+        checks::model(&self.model)?;
+        checks::share(self.share)?;
+        ensure(
+            self.thetas.is_sound(self.thetas.rows(), self.model.dim()),
+            "it asks about points that its model does not have",
+        )
+    }
+}
+
+/// Whether a question about these can be put to rows.
+pub(super) fn check(asked: &[Points]) -> Fault {
+    ensure(!asked.is_empty(), "it asks about no model")?;
+    asked.iter().try_for_each(Points::check)
+}
+
+/// What comes of every model's subposterior at its points.
+pub(super) fn on_each<T: Send>(
+    asked: &[Points],
+    shard: &Shard,
+    work: impl Fn(&Subposterior, &Points) -> T + Sync,
+) -> Result<Vec<T>> {
+    let one = |asked: &Points| {
+        let found = shard.on_target(&asked.model, asked.share, |target| Ok(work(&target, asked)));
+        found.map_err(|error| error.for_model(&asked.model.name))
+    };
+    // All of them first, so that which error comes out does not depend on who is fastest.
+    let each: Vec<Result<T>> = asked.par_iter().map(one).collect();
+    each.into_iter().collect()
+}
+
+/// Whether every model has an answer, which `fine` finds right.
+pub(super) fn accept<T>(
+    asked: &[Points],
+    found: &[T],
+    fine: impl Fn(&Points, &T) -> Fault,
+) -> Fault {
+    ensure(asked.len() == found.len(), "it is about more models or fewer")?;
+    asked.iter().zip(found).try_for_each(|(asked, found)| fine(asked, found))
+}
+
+/// ` of the models …`.
+pub(super) fn names(asked: &[Points]) -> String {
+    let names: Vec<String> =
+        asked.iter().map(|a| format!("`{}`", crate::error::clip(&a.model.name))).collect();
+    let plural = if names.len() == 1 { "" } else { "s" };
+    format!(" of the model{plural} {}", names.join(", "))
+}
+
+/// The points of all models together.
+pub(super) fn count(asked: &[Points]) -> usize {
+    asked.iter().map(|a| a.thetas.rows()).sum()
+}

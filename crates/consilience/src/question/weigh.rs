@@ -1,0 +1,89 @@
+//! The log densities of models at many points.
+
+use super::Kind;
+use super::checks::{Fault, ensure, numbers};
+use super::points::{self, Points};
+use crate::Result;
+use crate::math::ExactSum;
+use crate::model::Model;
+use crate::shard::Shard;
+use crate::target::Target;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Asks for log f_s at every point.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Weigh(pub Vec<Points>);
+
+impl Kind for Weigh {
+    const NAME: &'static str = "weigh";
+
+    /// Per model, one for each point.
+    type Answer = Vec<Vec<f64>>;
+
+    fn models(&self) -> Vec<&Arc<Model>> {
+        self.0.iter().map(|asked| &asked.model).collect()
+    }
+
+    fn check(&self) -> Fault {
+        points::check(&self.0)
+    }
+
+    fn answer(&self, shard: &Shard) -> Result<Self::Answer> {
+        points::on_each(&self.0, shard, |target, asked| {
+            let mut out = vec![0.0; asked.thetas.rows()];
+            target.log_densities(&asked.thetas, &mut out);
+            out
+        })
+    }
+
+    fn accept(&self, answer: &Self::Answer) -> Fault {
+        points::accept(&self.0, answer, |asked, weights| {
+            let (found, wanted) = (weights.len(), asked.thetas.rows());
+            if found != wanted {
+                return Err(format!("it has {found} log densities for {wanted} points"));
+            }
+            let none = weights.iter().any(|w| w.is_nan());
+            ensure(!none, "one of its log densities is not a number")?;
+            ensure(!weights.contains(&f64::INFINITY), "one of its log densities is infinite")
+        })
+    }
+
+    fn merge(&self, answers: &[Self::Answer]) -> Option<Self::Answer> {
+        let sum = |m: usize, k: usize| ExactSum::of(answers.iter().map(|answer| answer[m][k]));
+        let points = |m: usize| (0..self.0[m].thetas.rows()).map(|k| sum(m, k)).collect();
+        Some((0..self.0.len()).map(points).collect())
+    }
+
+    fn explain(&self) -> String {
+        format!(
+            "weigh{}: the log likelihood (with the site's share of the prior) at {} points",
+            points::names(&self.0),
+            points::count(&self.0)
+        )
+    }
+
+    fn explain_answer(answer: &Self::Answer) -> String {
+        let each = answer
+            .iter()
+            .map(|w| format!("  the log density at each of {} points: {}\n", w.len(), numbers(w)));
+        each.collect()
+    }
+
+    fn draws(&self) -> u64 {
+        points::count(&self.0) as u64
+    }
+
+    fn largest_answer(&self) -> u64 {
+        1024 + 10 * (points::count(&self.0) + self.0.len()) as u64
+    }
+
+    fn join(&mut self, other: &Weigh) -> bool {
+        self.0.extend_from_slice(&other.0);
+        true
+    }
+
+    fn part(answer: &Self::Answer, number: usize) -> Self::Answer {
+        vec![answer[number].clone()]
+    }
+}
