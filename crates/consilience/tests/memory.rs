@@ -9,7 +9,9 @@ use consilience::estimate::Estimate;
 use consilience::fit::Summary;
 use consilience::math::Matrix;
 use consilience::question::{Answer, Describe, FitAnswer, Question};
-use consilience::run::{AnswerFile, LARGEST_LETTER, Manifest, QuestionFile, Received, Run, Stop};
+use consilience::run::{
+    AnswerFile, FORMAT, LARGEST_LETTER, Manifest, QuestionFile, Received, Run, Stop,
+};
 use consilience::run::{AnswerHeader, SiteEntry};
 use consilience::site::Policy;
 use consilience::study::Study;
@@ -22,7 +24,7 @@ const STUDY: &str = "[data]\npath = \"d.csv\"\n[[model]]\nformula = \"y ~ x + a 
 
 /// A header and a body with a check sum that is right.
 fn sealed(kind: &str, header: &impl Serialize, body: &[u8]) -> Vec<u8> {
-    let head = format!("consilience {kind} 2\n{}\n", serde_json::to_string(header).unwrap());
+    let head = format!("consilience {kind} {FORMAT}\n{}\n", serde_json::to_string(header).unwrap());
     let sum = Sha256::new().chain_update(&head).chain_update(body).finalize();
     let hex: String = sum.iter().map(|b| format!("{b:02x}")).collect();
     [format!("{head}sha256 {hex} bytes {}\n\n", body.len()).as_bytes(), body].concat()

@@ -24,6 +24,15 @@ pub struct FitOrder {
     pub seed: u64,
 }
 
+impl FitOrder {
+    /// The most draws that it can take: of all chains, warm-up counted, where there may be chains.
+    pub fn all_draws(&self) -> u64 {
+        let chains = self.method.has_chains() || self.method == Local::Auto;
+        let (warmup, chains) = if chains { (self.warmup, self.chains) } else { (0, 1) };
+        self.draws.saturating_add(warmup).saturating_mul(chains) as u64
+    }
+}
+
 /// What a fit on one shard returns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {

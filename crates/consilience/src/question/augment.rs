@@ -77,7 +77,7 @@ impl Kind for Augment {
     }
 
     fn draws(&self) -> u64 {
-        self.order.draws.saturating_mul(self.order.chains) as u64
+        self.order.all_draws()
     }
 
     fn largest_answer(&self) -> u64 {

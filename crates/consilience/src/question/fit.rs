@@ -88,12 +88,12 @@ impl Kind for Fit {
     }
 
     fn draws(&self) -> u64 {
-        self.order.draws.saturating_mul(self.order.chains) as u64
+        self.order.all_draws()
     }
 
     fn largest_answer(&self) -> u64 {
         let d = self.model.dim() as u64 + 1;
-        let draws = if self.draws { Kind::draws(self) } else { 0 };
+        let draws = if self.draws { self.order.all_draws() } else { 0 };
         largest_summary(&self.model) + 10 * draws.saturating_mul(d)
     }
 }

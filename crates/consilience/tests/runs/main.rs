@@ -147,7 +147,7 @@ fn a_run_belongs_to_its_study_and_its_data() {
     let manifest = path.join("manifest.json");
     let text = std::fs::read_to_string(&manifest).unwrap();
     for (from, to, part) in [
-        ("\"format\": 2", "\"format\": 7", "the run is of format 7"),
+        ("\"format\": ", "\"format\": 7", "the run is of format 7"),
         ("scale(glu)", "scale(ped)", "the study in it was changed"),
         ("\"name\": \"age\"", "\"name\": \"agee\"", "the schema in it was changed"),
         ("{", "", "no manifest of a run"),
