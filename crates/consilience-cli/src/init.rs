@@ -4,7 +4,7 @@ use crate::arguments::InitArguments;
 use crate::shell::word;
 use consilience::data::read::{TextFormat, Wanted, find_files, read_table};
 use consilience::draft;
-use consilience::study::{Study, template};
+use consilience::study::{Study, StudyFile, template};
 use consilience::{Error, Place, Result};
 use std::path::{Component, Path, PathBuf};
 
@@ -26,9 +26,9 @@ pub fn write(arguments: &InitArguments) -> Result<String> {
     let table = read_table(&files, &TextFormat::default(), &Wanted::All)?.table;
     let text = template(&table, text_of(&path)?, arguments.outcome.as_deref())?;
     let Some(target) = target else { return Ok(text) };
-    let study = Study::parse(&text, &target)?;
+    let study = StudyFile::parse(&text, &target)?;
     draft::write(&target, &text)?;
-    Ok(report(&study, &target))
+    Ok(report(&study.study, &target))
 }
 
 fn report(study: &Study, target: &Path) -> String {

@@ -25,7 +25,7 @@ use clap::Parser;
 use consilience::compare::Comparison;
 use consilience::draft;
 use consilience::plan::{Extras, Plan};
-use consilience::study::Study;
+use consilience::study::StudyFile;
 use consilience::{Error, Result};
 use std::io::Write;
 use std::process::ExitCode;
@@ -94,7 +94,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn plan(arguments: &StudyArguments, bar: &progress::Bar) -> Result<Plan> {
-    let study = Study::read_with(&arguments.study, &arguments.overrides())?;
+    let study = StudyFile::read_with(&arguments.study, &arguments.overrides())?;
     let (room, wanted) = (arguments.room()?, arguments.threads());
     let threads = room.threads(wanted);
     if threads < wanted {

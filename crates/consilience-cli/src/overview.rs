@@ -14,6 +14,7 @@ pub fn of(plan: &Plan, study: &Path) -> String {
     let _ = writeln!(out, "data      {}", data(plan));
     let _ = writeln!(out, "split     {}", split(plan));
     let _ = writeln!(out, "evidence  {}", evidence(plan));
+    let probabilities = plan.study.probabilities();
     for (i, setting) in plan.settings.iter().enumerate() {
         let spec = &plan.study.models[i];
         let _ = writeln!(
@@ -24,7 +25,7 @@ pub fn of(plan: &Plan, study: &Path) -> String {
             plan.formulas[i],
             spec.family,
             counted(setting.model.dim(), "free parameter"),
-            spec.probability,
+            probabilities[i],
         );
         out += &priors(&setting.model);
     }

@@ -2,7 +2,7 @@
 
 use consilience::data::Formula;
 use consilience::model::Family;
-use consilience::study::{Combine, Local, Missing, ShareRule, SplitBy, Study};
+use consilience::study::{Combine, Local, Missing, ShareRule, SplitBy, StudyFile};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -95,9 +95,9 @@ fn every_study_is_valid() {
     for page in pages() {
         for block in blocks(&read(&page)).into_iter().filter(|b| b.language == "toml") {
             let place = format!("{}, block on line {}", page.display(), block.line);
-            let study = Study::parse(&block.text, &page)
+            let study = StudyFile::parse(&block.text, &page)
                 .unwrap_or_else(|e| panic!("{place} is not a valid study: {e}"));
-            for model in &study.models {
+            for model in &study.study.models {
                 if let Err(error) = Formula::parse(&model.formula) {
                     panic!("{place}, model `{}`: {error}", model.name);
                 }
@@ -110,7 +110,7 @@ fn every_study_is_valid() {
 
 /// The keys of a table, as the error about an unknown one lists them.
 fn known_keys(study: &str) -> Vec<String> {
-    let message = match Study::parse(study, Path::new("study.toml")) {
+    let message = match StudyFile::parse(study, Path::new("study.toml")) {
         Ok(_) => panic!("was read although it has an unknown key: {study}"),
         Err(error) => error.to_string(),
     };

@@ -8,7 +8,7 @@ use consilience::fit::FitOrder;
 use consilience::plan::Plan;
 use consilience::question::{Answer, Answers, Fit, Question};
 use consilience::simulate::{self, Format, Simulated};
-use consilience::study::{Local, Study};
+use consilience::study::{Local, StudyFile};
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::Instant;
@@ -113,7 +113,7 @@ fn normal_alone() {
         let text = format!(
             "[data]\npath = {path:?}\n[split]\nshards = {shards}\n[prior]\ndefault = \"normal(0, 1)\"\n[evidence]\ncombine = \"normal\"\nlocal = \"importance\"\n[[model]]\nname = \"m\"\nformula = \"y ~ .\"\nfamily = \"gaussian\"\n",
         );
-        let study = Study::parse(&text, Path::new("bench.toml")).expect("a valid study");
+        let study = StudyFile::parse(&text, Path::new("bench.toml")).expect("a valid study");
         Plan::new(study, 2, &Silent).expect("the data can be read")
     };
     // Shards of 2,000 rows answer for those of the large split.
@@ -170,7 +170,7 @@ fn all_combinations() {
                 problem.formula,
                 problem.family
             );
-            let study = Study::parse(&text, Path::new("bench.toml")).expect("a valid study");
+            let study = StudyFile::parse(&text, Path::new("bench.toml")).expect("a valid study");
             let plan = Plan::new(study, 2, &Silent).expect("the data can be read");
             let start = Instant::now();
             let result = plan.run(&Silent).expect("the study runs");

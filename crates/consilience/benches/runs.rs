@@ -3,7 +3,7 @@
 
 use consilience::engine::Silent;
 use consilience::run::{Kept, Run, Stop};
-use consilience::study::Study;
+use consilience::study::StudyFile;
 use std::path::Path;
 use std::time::Instant;
 
@@ -20,7 +20,7 @@ fn main() {
         work();
         println!("{what:<42} {:6.2} s", start.elapsed().as_secs_f64());
     };
-    let study = Study::parse(&text, Path::new("study.toml")).expect("a study");
+    let study = StudyFile::parse(&text, Path::new("study.toml")).expect("a study");
     let mut run = None;
     timed("split into 1,000 shards", &mut || {
         run = Some(Run::split(study.clone(), folder.path()).expect("a run"));

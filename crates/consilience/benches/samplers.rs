@@ -7,7 +7,7 @@ use consilience::math::stream;
 use consilience::plan::Plan;
 use consilience::question::{Fit, Kind};
 use consilience::sample::PolyaGamma;
-use consilience::study::{Local, Study};
+use consilience::study::{Local, StudyFile};
 use std::path::Path;
 use std::sync::LazyLock;
 use std::time::Instant;
@@ -63,7 +63,7 @@ fn plan((data, formula, family, shards): (&str, &str, &str, usize)) -> Plan {
     let text = format!(
         "[data]\npath = {path:?}\n[split]\nshards = {shards}\n[prior]\ndefault = \"normal(0, 1)\"\n[[model]]\nformula = {formula:?}\nfamily = {family:?}"
     );
-    let study = Study::parse(&text, Path::new("bench.toml")).expect("a valid study");
+    let study = StudyFile::parse(&text, Path::new("bench.toml")).expect("a valid study");
     Plan::new(study, 1, &Silent).expect("its data are there")
 }
 

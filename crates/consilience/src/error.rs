@@ -16,14 +16,23 @@ pub struct Place {
     pub line: Option<u64>,
     /// The row, counted from 1 without the header (Parquet files).
     pub row: Option<u64>,
-    /// The column's name, or a study file's key.
+    /// The column's name.
     pub column: Option<String>,
+    /// The key of a study that this is about, such as `split.by` or `model[0].formula`. Messages name
+    /// it themselves; it is for whoever knows the study's [lines](crate::study::Lines).
+    #[serde(skip)]
+    pub key: Option<String>,
 }
 
 impl Place {
     /// Somewhere in this file.
     pub fn file(file: impl AsRef<Path>) -> Place {
         Place { file: Some(file.as_ref().to_path_buf()), ..Place::default() }
+    }
+
+    /// The value of a study's key.
+    pub fn key(key: impl Into<String>) -> Place {
+        Place { key: Some(key.into()), ..Place::default() }
     }
 
     /// The same place, on this line.

@@ -4,7 +4,7 @@
 //! the data and settles the models; running it gives a [`Comparison`](compare::Comparison).
 //!
 //! ```
-//! use consilience::{engine::Silent, plan::Plan, study::Study};
+//! use consilience::{engine::Silent, plan::Plan, study::StudyFile};
 //!
 //! let folder = tempfile::tempdir()?;
 //! let data = folder.path().join("trial.csv");
@@ -21,7 +21,7 @@
 //!     formula = "cured ~ 1"
 //!     family = "logistic"
 //! "#;
-//! let study = Study::parse(text, &folder.path().join("trial.toml"))?;
+//! let study = StudyFile::parse(text, &folder.path().join("trial.toml"))?;
 //! let result = Plan::new(study, 1, &Silent)?.run(&Silent)?;
 //! let [with, without] = [&result.models[0], &result.models[1]];
 //! assert!((with.probability + without.probability - 1.0).abs() < 1e-12);

@@ -6,7 +6,7 @@ use consilience::data::read::{TextFormat, Wanted, read_table};
 use consilience::engine::Silent;
 use consilience::plan::Plan;
 use consilience::simulate::{self, BLOCK, Format, Simulated, alleles};
-use consilience::study::{Overrides, Study};
+use consilience::study::{Overrides, StudyFile};
 use std::fs::File;
 use std::path::Path;
 
@@ -116,7 +116,7 @@ fn the_sparse_model_wins() {
         shards: Some(5),
         ..Overrides::default()
     };
-    let study = Study::read_with(example, &overrides).unwrap();
+    let study = StudyFile::read_with(example, &overrides).unwrap();
     let result = Plan::new(study, 2, &Silent).unwrap().run(&Silent).unwrap();
     assert!(result.is_reliable());
     assert!(result.models[0].probability > 0.99, "{}", result.models[0].probability);

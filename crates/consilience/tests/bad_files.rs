@@ -7,7 +7,7 @@ use consilience::math::Matrix;
 use consilience::question::Answer;
 use consilience::run::{AnswerFile, FORMAT, Received, Run, SiteEntry, Stop};
 use consilience::site::{Key, Policy, answer};
-use consilience::study::Study;
+use consilience::study::StudyFile;
 use consilience::{Error, Result};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -48,7 +48,7 @@ impl Federation {
         let keys = [1, 2, 3].map(|k| Key::new([k; 32]));
         let site =
             |k: usize, name: &str| SiteEntry { name: name.into(), key: Some(keys[k].public()) };
-        let study = Study::parse(STUDY, Path::new("study.toml")).unwrap();
+        let study = StudyFile::parse(STUDY, Path::new("study.toml")).unwrap();
         let run =
             Run::for_sites(study, &[site(0, "leeds"), site(1, "york")], &folder.path().join("run"));
         Federation { run: run.unwrap(), folder, keys }

@@ -9,7 +9,7 @@ use conjugate::{Data, log_evidence};
 use consilience::compare::Comparison;
 use consilience::engine::Silent;
 use consilience::plan::{Extras, Plan};
-use consilience::study::Study;
+use consilience::study::StudyFile;
 use std::path::Path;
 
 fn pima(evidence: &str) -> Case {
@@ -22,7 +22,7 @@ fn pima(evidence: &str) -> Case {
 }
 
 fn plan(text: &str) -> Plan {
-    Plan::new(Study::parse(text, Path::new("study.toml")).unwrap(), 2, &Silent).unwrap()
+    Plan::new(StudyFile::parse(text, Path::new("study.toml")).unwrap(), 2, &Silent).unwrap()
 }
 
 /// The 95% intervals of probabilities hold the exact ones that often.
@@ -199,7 +199,7 @@ fn twins_are_too_close() {
 #[test]
 fn extras_do_not_depend_on_threads() {
     let of = |threads: usize| {
-        let study = Study::parse(&pima("").text(), Path::new("study.toml")).unwrap();
+        let study = StudyFile::parse(&pima("").text(), Path::new("study.toml")).unwrap();
         let mut plan = Plan::new(study, threads, &Silent).unwrap();
         let extras = Extras { posterior: true, leave_one_out: true, ..scaled(&[0.5]) };
         plan.deliver(&extras).unwrap();

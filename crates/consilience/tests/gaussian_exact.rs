@@ -8,7 +8,7 @@ use common::{Case, root, run, spread};
 use consilience::compare::Comparison;
 use consilience::engine::Silent;
 use consilience::plan::{Extras, Plan};
-use consilience::study::Study;
+use consilience::study::StudyFile;
 use std::fmt::Display;
 use std::path::Path;
 
@@ -111,7 +111,7 @@ fn an_infinite_evidence_is_no_number() {
         // One coefficient and three rows: the likelihood grows like 1/σ².
         for log_sd in ["cauchy(0, 1)", "student_t(50, 0, 1)", "laplace(0, 0.5)", "laplace(0, 2)"] {
             let text = study(folder.path(), &rows, shards, "y ~ 1", &with(log_sd));
-            let study = Study::parse(&text, Path::new("study.toml")).unwrap();
+            let study = StudyFile::parse(&text, Path::new("study.toml")).unwrap();
             let error = Plan::new(study, 2, &Silent).unwrap().run(&Silent).unwrap_err();
             assert!(!error.is_input());
             let message = error.to_string();
@@ -126,7 +126,7 @@ fn an_infinite_evidence_is_no_number() {
     let mut text = study(folder.path(), &["0.1", "0.4"], 2, "y ~ 1", &with("cauchy(0, 1)"));
     assert!(run(&text).models[0].log_evidence.value.is_finite());
     text = text.replace("[evidence]", "[evidence]\nlocal = \"quadrature\"");
-    let study = Study::parse(&text, Path::new("study.toml")).unwrap();
+    let study = StudyFile::parse(&text, Path::new("study.toml")).unwrap();
     let error = Plan::new(study, 2, &Silent).unwrap().run(&Silent).unwrap_err().to_string();
     assert!(error.contains("infinite") && error.contains("power 0.5"), "{error}");
 }
@@ -230,7 +230,7 @@ fn draws_follow_the_integral() {
         for seed in 1..=20 {
             let text = study(folder.path(), rows, 1, "y ~ 1", prior);
             let text = text.replace("[evidence]", &format!("[evidence]\nseed = {seed}"));
-            let study = Study::parse(&text, Path::new("study.toml")).unwrap();
+            let study = StudyFile::parse(&text, Path::new("study.toml")).unwrap();
             let mut plan = Plan::new(study, 2, &Silent).unwrap();
             plan.deliver(&Extras { posterior: true, ..Extras::default() }).unwrap();
             let result = plan.run(&Silent).unwrap();

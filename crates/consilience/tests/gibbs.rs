@@ -13,7 +13,7 @@ use consilience::math::{LOG_2PI, Matrix, Proposal, log_sum_exp, stream};
 use consilience::model::{Family, Likelihood, Prior, Subposterior};
 use consilience::plan::Plan;
 use consilience::sample::{GibbsDraws, gibbs};
-use consilience::study::Study;
+use consilience::study::StudyFile;
 use rand::RngExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ const PIMA: &str = "type ~ scale(npreg) + scale(glu) + scale(bp) + scale(skin) +
 fn whole(data: &str, formula: &str, family: &str) -> Subposterior {
     let mut case = Case::new(data, 1);
     case.model(formula, family);
-    let study = Study::parse(&case.text(), Path::new("study.toml")).unwrap();
+    let study = StudyFile::parse(&case.text(), Path::new("study.toml")).unwrap();
     let plan = Plan::new(study, 2, &Silent).unwrap();
     let model = &plan.settings[0].model;
     let likelihood = Likelihood::of(model, plan.engine().shard(0).data(), &|_| true).unwrap();

@@ -6,14 +6,14 @@ use common::Case;
 use consilience::compare::Comparison;
 use consilience::engine::Silent;
 use consilience::plan::Plan;
-use consilience::study::Study;
+use consilience::study::StudyFile;
 use std::path::Path;
 
 const METHODS: [&str; 6] =
     ["importance", "nuts+bridge", "nuts+warp3", "nuts+importance", "gibbs+chib", "gibbs+bridge"];
 
 fn try_run(text: &str) -> consilience::Result<Comparison> {
-    let study = Study::parse(text, Path::new("study.toml")).unwrap();
+    let study = StudyFile::parse(text, Path::new("study.toml")).unwrap();
     Plan::new(study, 2, &Silent)?.run(&Silent)
 }
 

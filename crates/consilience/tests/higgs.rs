@@ -11,7 +11,7 @@ use consilience::engine::{Silent, Threads};
 use consilience::plan::Plan;
 use consilience::shard::{Budget, Shard};
 use consilience::simulate::{self, BLOCK, Format, ROW_GROUP, Simulated, higgs};
-use consilience::study::{Overrides, Study};
+use consilience::study::{Overrides, StudyFile};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use parquet::arrow::ArrowWriter;
@@ -54,7 +54,7 @@ fn compare(data: &Path, shards: usize, threads: usize) -> Comparison {
         shards: Some(shards),
         ..Overrides::default()
     };
-    let study = Study::read_with(example(), &overrides).unwrap();
+    let study = StudyFile::read_with(example(), &overrides).unwrap();
     Plan::new(study, threads, &Silent).unwrap().run(&Silent).unwrap()
 }
 
@@ -68,7 +68,7 @@ fn files_hold_the_simulated_rows_in_every_format() {
     // More than a row group, and no whole number of blocks.
     let rows = ROW_GROUP + 1234;
     let expected = columns(rows, 3);
-    let named = Study::read(example()).unwrap().data.text_format();
+    let named = StudyFile::read(example()).unwrap().study.data.text_format();
     assert_eq!(named.columns.as_deref(), Some(&higgs::COLUMNS.map(String::from)[..]));
     let parquet = simulate(folder.path(), "h.parquet", rows as u64, 3);
     assert_eq!(column_names(&parquet, &TextFormat::default()).unwrap(), higgs::COLUMNS);
@@ -116,7 +116,7 @@ fn the_file_of_the_uci_repository_is_read_without_loss() {
     }
     let text = folder.path().join("HIGGS.csv.gz");
     std::fs::write(&text, gzip.finish().unwrap()).unwrap();
-    let named = Study::read(example()).unwrap().data.text_format();
+    let named = StudyFile::read(example()).unwrap().study.data.text_format();
     let table = read_table(std::slice::from_ref(&text), &named, &Wanted::All).unwrap().table;
     for (name, expected) in higgs::COLUMNS.iter().zip(&expected) {
         let Column::Single(values) = table.column(name).unwrap() else { panic!("{name}: not f32") };
@@ -256,7 +256,7 @@ fn a_shortage_of_memory_changes_no_bit() {
         shards: Some(4),
         ..Overrides::default()
     };
-    let plan = Plan::new(Study::read_with(example(), &overrides).unwrap(), 2, &Silent).unwrap();
+    let plan = Plan::new(StudyFile::read_with(example(), &overrides).unwrap(), 2, &Silent).unwrap();
     let all = plan.run(&Silent).unwrap();
     for (kept, lent) in [(0, usize::MAX), (600_000, usize::MAX), (0, 0)] {
         let budget = Arc::new(Budget::new(kept, lent));

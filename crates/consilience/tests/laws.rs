@@ -8,15 +8,15 @@ use consilience::engine::{Answered, Engine, Silent};
 use consilience::math::stream;
 use consilience::plan::Plan;
 use consilience::question::{Answer, Answers, Question};
-use consilience::study::Study;
+use consilience::study::StudyFile;
 use consilience::{Level, Result};
 use rand::seq::SliceRandom;
 use std::path::Path;
 
 const GAUSS: &str = "y ~ x1 + x2 + x3 + x4 + x5 + x6 + x7 + x8 + x9 + x10 + x11 + x12 + x13";
 
-fn study(text: &str) -> Study {
-    Study::parse(text, Path::new("study.toml")).unwrap()
+fn study(text: &str) -> StudyFile {
+    StudyFile::parse(text, Path::new("study.toml")).unwrap()
 }
 
 /// A study with every kind of column, split and method: two families' worth of everything.

@@ -14,7 +14,7 @@ use consilience::run::{
 };
 use consilience::run::{AnswerHeader, SiteEntry};
 use consilience::site::Policy;
-use consilience::study::Study;
+use consilience::study::StudyFile;
 use consilience::{Error, Level, Warning};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -114,7 +114,7 @@ fn body(what: &str, room: usize) -> Vec<u8> {
 fn hostile_files_are_dealt_with_in_256_mib() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("letter");
-    let study = || Study::parse(STUDY, Path::new("study.toml")).unwrap();
+    let study = || StudyFile::parse(STUDY, Path::new("study.toml")).unwrap();
     let sites = [SiteEntry { name: "leeds".into(), key: None }];
     let run = Run::for_sites(study(), &sites, &folder.path().join("run")).unwrap();
     let Err(Error::Waiting(waiting)) = run.coordinate(&Stop, &Silent) else { panic!("no data") };

@@ -9,7 +9,7 @@ use consilience::Result;
 use consilience::compare::Comparison;
 use consilience::engine::Silent;
 use consilience::plan::Plan;
-use consilience::study::Study;
+use consilience::study::StudyFile;
 use std::path::Path;
 
 #[derive(serde::Deserialize)]
@@ -46,8 +46,8 @@ impl Case {
     }
 
     fn run(&self, folder: &Path, seed: u64) -> Result<Comparison> {
-        let mut study = Study::parse(&self.study, &folder.join("study.toml")).unwrap();
-        study.evidence.seed = seed;
+        let mut study = StudyFile::parse(&self.study, &folder.join("study.toml")).unwrap();
+        study.study.evidence.seed = seed;
         Plan::new(study, 2, &Silent)?.run(&Silent)
     }
 }

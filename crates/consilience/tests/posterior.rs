@@ -12,7 +12,7 @@ use consilience::engine::Silent;
 use consilience::math::Matrix;
 use consilience::plan::{Extras, Plan};
 use consilience::sample::Sample;
-use consilience::study::Study;
+use consilience::study::StudyFile;
 use std::path::Path;
 
 const SIGMA: f64 = 1.25;
@@ -32,7 +32,7 @@ fn case(data: &Data, evidence: &str) -> String {
 
 /// Runs with posterior draws, and reads back what was written.
 fn run(text: &str, folder: &Path) -> (Comparison, Sample) {
-    let study = Study::parse(text, Path::new("study.toml")).unwrap();
+    let study = StudyFile::parse(text, Path::new("study.toml")).unwrap();
     let mut plan = Plan::new(study, 2, &Silent).unwrap();
     let draws = text.contains("nuts").then(|| folder.to_path_buf());
     plan.deliver(&Extras { posterior: true, draws, ..Extras::default() }).unwrap();
@@ -141,7 +141,7 @@ fn where_there_are_no_draws_that_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let data = Data::new(folder.path(), 60, 3);
     let plan = |evidence: &str| {
-        let study = Study::parse(&case(&data, evidence), Path::new("study.toml")).unwrap();
+        let study = StudyFile::parse(&case(&data, evidence), Path::new("study.toml")).unwrap();
         Plan::new(study, 1, &Silent).unwrap()
     };
     let posterior = Extras { posterior: true, ..Extras::default() };

@@ -5,7 +5,7 @@ mod common;
 use common::{Case, root, run, spread, truth};
 use consilience::engine::Silent;
 use consilience::plan::Plan;
-use consilience::study::Study;
+use consilience::study::StudyFile;
 use std::path::Path;
 
 fn toy_models() -> Vec<(String, f64)> {
@@ -251,7 +251,7 @@ fn votes_fail_where_exact_does_not() {
         for (formula, _) in &models {
             study.model(formula, "gaussian");
         }
-        let study = Study::parse(&study.text(), Path::new("study.toml")).unwrap();
+        let study = StudyFile::parse(&study.text(), Path::new("study.toml")).unwrap();
         let result = Plan::new(study, 2, &Silent).unwrap().baselines(&Silent).unwrap();
         let method = |name: &str| result.methods.iter().find(|m| m.method == name).unwrap();
         for vote in ["majority vote", "Borda count"] {
@@ -295,7 +295,7 @@ fn upsampling_repeats_every_row() {
         parts.split = "by = \"column:shard\"".into();
         parts.evidence = "draws = 200000".into();
         parts.model(formula, family);
-        let study = Study::parse(&parts.text(), Path::new("study.toml")).unwrap();
+        let study = StudyFile::parse(&parts.text(), Path::new("study.toml")).unwrap();
         let result = Plan::new(study, 2, &Silent).unwrap().baselines(&Silent).unwrap();
         for name in ["upsampled mean", "upsampled median"] {
             let found = result.methods.iter().find(|m| m.method == name).unwrap().models[0].value;

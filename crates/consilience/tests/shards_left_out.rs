@@ -10,7 +10,7 @@ use consilience::compare::Comparison;
 use consilience::engine::Silent;
 use consilience::estimate::Estimate;
 use consilience::plan::{Extras, Plan};
-use consilience::study::Study;
+use consilience::study::StudyFile;
 use std::path::Path;
 
 const SIGMA: f64 = 1.25;
@@ -20,7 +20,7 @@ fn left_out() -> Extras {
 }
 
 fn run(text: &str) -> Comparison {
-    let study = Study::parse(text, Path::new("study.toml")).unwrap();
+    let study = StudyFile::parse(text, Path::new("study.toml")).unwrap();
     let mut plan = Plan::new(study, 2, &Silent).unwrap();
     plan.deliver(&left_out()).unwrap();
     plan.run(&Silent).unwrap()
@@ -189,7 +189,7 @@ fn where_nothing_can_be_left_out_that_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let data = Data::new(folder.path(), 60, 3);
     let error = |case: Case| {
-        let study = Study::parse(&case.text(), Path::new("study.toml")).unwrap();
+        let study = StudyFile::parse(&case.text(), Path::new("study.toml")).unwrap();
         Plan::new(study, 1, &Silent).unwrap().deliver(&left_out()).unwrap_err().to_string()
     };
     let normal = error(case(&data, "combine = \"normal\""));

@@ -114,7 +114,7 @@ fn plain_laplace_says_that_it_has_no_error_bar() {
 #[test]
 fn the_flights_example_is_within_four_standard_errors() {
     let path = common::root().join("examples/flights.toml");
-    let result = common::run_study(consilience::study::Study::read(path).unwrap(), 2);
+    let result = common::run_study(consilience::study::StudyFile::read(path).unwrap(), 2);
     assert!(result.is_reliable());
     assert_eq!(result.partition.shards, 50);
     for (formula, value, se_truth) in cases("flights", str::to_string) {

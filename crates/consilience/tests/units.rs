@@ -8,13 +8,13 @@ use consilience::engine::Silent;
 use consilience::math::stream;
 use consilience::model::Prior;
 use consilience::plan::Plan;
-use consilience::study::Study;
+use consilience::study::StudyFile;
 use rand::RngExt;
 use std::fmt::Write;
 use std::path::Path;
 
 /// The study of these models on this table, with the program's own priors and more of the study's.
-fn study(folder: &Path, table: &str, prior: &str, models: &[(&str, &str)]) -> Study {
+fn study(folder: &Path, table: &str, prior: &str, models: &[(&str, &str)]) -> StudyFile {
     let path = folder.join("d.csv");
     std::fs::write(&path, table).unwrap();
     let mut case = Case::new(path.to_str().unwrap(), 3);
@@ -23,11 +23,11 @@ fn study(folder: &Path, table: &str, prior: &str, models: &[(&str, &str)]) -> St
     for (formula, family) in models {
         case.model(formula, family);
     }
-    Study::parse(&case.text(), Path::new("study.toml")).unwrap()
+    StudyFile::parse(&case.text(), Path::new("study.toml")).unwrap()
 }
 
 /// The settled priors of a model, in the order of its parameters.
-fn settled(study: Study) -> Vec<Prior> {
+fn settled(study: StudyFile) -> Vec<Prior> {
     let plan = Plan::new(study, 2, &Silent).unwrap();
     plan.settings[0].model.parameters.iter().map(|p| p.prior).collect()
 }
@@ -248,7 +248,7 @@ fn weights_shards_and_threads_change_nothing() {
         case.data += "\nweights = \"w\"";
         (case.default, case.split) = (String::new(), split.into());
         case.model("y ~ x", "gaussian");
-        let study = Study::parse(&case.text(), Path::new("study.toml")).unwrap();
+        let study = StudyFile::parse(&case.text(), Path::new("study.toml")).unwrap();
         let plan = Plan::new(study, threads, &Silent).unwrap();
         plan.settings[0].model.parameters.iter().map(|p| p.prior).collect::<Vec<_>>()
     };

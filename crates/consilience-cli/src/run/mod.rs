@@ -9,7 +9,7 @@ use crate::{document, print, report};
 use arguments::{CombineArguments, SplitArguments, StatusArguments, WorkArguments};
 use consilience::draft;
 use consilience::run::{Courier, Kept, OpenRound, Run, Status, Stop, WorkReport};
-use consilience::study::Study;
+use consilience::study::StudyFile;
 use consilience::{Error, Result};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -22,8 +22,8 @@ use std::time::Duration;
 const PAUSE: Duration = Duration::from_millis(200);
 
 pub fn split(arguments: &SplitArguments) -> Result<ExitCode> {
-    let study = Study::read_with(&arguments.study.study, &arguments.study.overrides())?;
-    let wishes = arguments.wishes.of(&study, Some(&arguments.draws))?;
+    let study = StudyFile::read_with(&arguments.study.study, &arguments.study.overrides())?;
+    let wishes = arguments.wishes.of(&study.study, Some(&arguments.draws))?;
     let bar = Bar::new(true);
     let mut run = Run::split_within(study, &arguments.run, &arguments.study.room()?, &bar)?;
     bar.clear();

@@ -10,7 +10,7 @@ use consilience::draft;
 use consilience::engine::Silent;
 use consilience::run::{Received, Run, SiteEntry, Stop};
 use consilience::site::{Key, LogEntry, Policy};
-use consilience::study::Study;
+use consilience::study::StudyFile;
 use consilience::{Error, Place, Result};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -23,13 +23,13 @@ fn io(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
 }
 
 pub fn ask(arguments: &AskArguments) -> Result<ExitCode> {
-    let study = Study::read_with(&arguments.study.study, &arguments.study.overrides())?;
+    let study = StudyFile::read_with(&arguments.study.study, &arguments.study.overrides())?;
     if arguments.keep_draws.is_some() {
         return Err(Error::input(
             "the draws of a site's chains stay with the site, so --keep-draws is for data that are here; draws given all data come with combine = \"exact\" and `consilience combine DIR --posterior FOLDER`",
         ));
     }
-    let wishes = arguments.wishes.of(&study, None)?;
+    let wishes = arguments.wishes.of(&study.study, None)?;
     let mut run = Run::for_sites(study, &sites(arguments)?, &arguments.run)?;
     run.deliver(&wishes)?;
     match run.coordinate(&Stop, &Silent) {

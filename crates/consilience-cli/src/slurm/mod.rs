@@ -18,7 +18,7 @@ use consilience::draft;
 use consilience::engine::Silent;
 use consilience::plan::Extras;
 use consilience::run::{Courier, OpenRound, Run};
-use consilience::study::Study;
+use consilience::study::StudyFile;
 use consilience::{Error, Place, Result};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -102,12 +102,12 @@ pub fn compare(arguments: &CompareArguments, bar: &Bar) -> Result<Option<Compari
             "{flag} is about the result, which --detach does not wait for: `consilience combine DIR` shows it later"
         )));
     }
-    let study = Study::read_with(&arguments.study.study, &arguments.study.overrides())?;
+    let study = StudyFile::read_with(&arguments.study.study, &arguments.study.overrides())?;
     let folder = engine.run.clone().unwrap_or_else(|| {
         let stem = arguments.study.study.file_stem().unwrap_or_default();
         PathBuf::from(stem).with_extension("run")
     });
-    let wishes = arguments.wishes.of(&study, Some(&arguments.draws))?;
+    let wishes = arguments.wishes.of(&study.study, Some(&arguments.draws))?;
     let mut run = Run::split_within(study, &folder, &arguments.study.room()?, bar)?;
     run.deliver(&wishes)?;
     let absolute = |path: &Path| {

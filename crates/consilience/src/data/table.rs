@@ -203,7 +203,7 @@ impl Table {
         let (file, in_lines) = self.origin.files[file as usize].clone();
         let number = Some(u64::from(number));
         let (line, row) = if in_lines { (number, None) } else { (None, number) };
-        Place { file: Some(file), line, row, column: column.map(str::to_string) }
+        Place { file: Some(file), line, row, column: column.map(str::to_string), key: None }
     }
 
     /// The rows with these numbers, in this order.

@@ -7,7 +7,7 @@ use crate::data::read::{Reader, Wanted, column_names, find_files};
 use crate::data::split::{Partition, Strata, split};
 use crate::data::{Gathering, Request, Scratch, ShardData, Table, Terms, agree_or_blame, describe};
 use crate::engine::Observer;
-use crate::study::{Missing, SplitBy, Study};
+use crate::study::{Missing, SplitBy, Study, StudyFile};
 use crate::{Error, Level, Place, Result, Warning};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -35,18 +35,23 @@ pub struct Gathered {
 
 impl Gathered {
     /// Reads, checks and splits a study's data.
-    pub fn new(study: Study, room: &Room, observer: &dyn Observer) -> Result<Gathered> {
+    pub fn new(
+        study: impl Into<StudyFile>,
+        room: &Room,
+        observer: &dyn Observer,
+    ) -> Result<Gathered> {
         let (mut files, mut names) = (Vec::new(), Vec::new());
-        let outline = Outline::new(study, |study| {
-            files = find_files(&study.data.folder, &study.data.path)?;
-            names = column_names(&files[0], &study.data.text_format())?;
+        let outline = Outline::new(study, |file| {
+            files = find_files(&file.folder, file.paths()?)?;
+            names = column_names(&files[0], &file.study.data.text_format())?;
             Ok(names.clone())
         })?;
         let Complete { data, dropped, mut warnings } =
             read_complete(&outline, &files, room, observer)?;
         let study = &outline.study;
-        warnings.splice(0..0, study.notes.iter().cloned());
-        let partition = partition(study, &data, &outline.terms, room)?;
+        warnings.splice(0..0, outline.notes.iter().cloned());
+        let partition = partition(study, &data, &outline.terms, room)
+            .map_err(|error| outline.lines.locate(error))?;
         let rows = data.rows();
         let shards = deal(data, &partition, room)?;
         let partition = PartitionReport {
@@ -197,7 +202,7 @@ fn missing_counts(mut counts: Vec<(String, usize)>) -> String {
 fn partition(study: &Study, data: &ShardData, terms: &[Terms], room: &Room) -> Result<Partition> {
     let place = |error: Error| match error {
         Error::Input { place, message } if place == Place::default() => {
-            Error::input_at(study.place("split.shards"), format!("[split]: {message}"))
+            Error::input_at(Place::key("split.shards"), format!("[split]: {message}"))
         }
         other => other,
     };
@@ -228,7 +233,7 @@ fn partition(study: &Study, data: &ShardData, terms: &[Terms], room: &Room) -> R
                     "[split]: by = \"cluster\" looks at all predictors at once, {} of them, which is more than the memory allowed has room for; split by = \"random\" or \"outcome\", or allow more with --memory",
                     bytes_in_words(bytes)
                 );
-                return Err(Error::input_at(study.place("split.by"), message));
+                return Err(Error::input_at(Place::key("split.by"), message));
             }
         }
         outcome.clear();

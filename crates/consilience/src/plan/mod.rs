@@ -18,7 +18,7 @@ use crate::compare::{Baselines, Comparison, PartitionReport, VERSION, sweep};
 use crate::data::Formula;
 use crate::engine::{Engine, Observer, Session, Threads, Traffic};
 use crate::shard::Shard;
-use crate::study::Study;
+use crate::study::{Study, StudyFile};
 use crate::{Result, Warning};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -46,19 +46,24 @@ pub struct Plan<E = Threads> {
 
 impl Plan {
     /// Reads, checks and splits a study's data and settles its models, on this many threads.
-    pub fn new(study: Study, threads: usize, observer: &dyn Observer) -> Result<Plan> {
+    pub fn new(
+        study: impl Into<StudyFile>,
+        threads: usize,
+        observer: &dyn Observer,
+    ) -> Result<Plan> {
         Plan::within(study, threads, &Room::default(), observer)
     }
 
     /// The same with a bound on memory. The result has the same bits.
     pub fn within(
-        study: Study,
+        study: impl Into<StudyFile>,
         threads: usize,
         room: &Room,
         observer: &dyn Observer,
     ) -> Result<Plan> {
         let threads = room.threads(threads);
         let pool = crate::engine::pool(threads)?;
+        let study = study.into();
         let mut gathered = pool.install(|| Gathered::new(study, room, observer))?;
         let shards = std::mem::take(&mut gathered.shards);
         let budget = Arc::new(room.budget(threads));
@@ -74,11 +79,12 @@ impl<E: Engine> Plan<E> {
     /// were gathered, if any are left in it, are not looked at.
     pub fn on(gathered: Gathered, engine: E, observer: &dyn Observer) -> Result<Plan<E>> {
         let Gathered { outline, files, partition, warnings, .. } = gathered;
-        let Outline { study, formulas, terms } = outline;
+        let Outline { study, lines, formulas, terms, .. } = outline;
         let (settings, traffic) = {
             let session = Session::new(&engine, observer);
-            let models = settle::settle(&study, &terms, &session)?;
-            let settings = settle::survey(&study, models, &session)?;
+            let settings = settle::settle(&study, &terms, &session)
+                .and_then(|models| settle::survey(&study, models, &session))
+                .map_err(|error| lines.locate(error))?;
             (settings, session.traffic())
         };
         let formulas = formulas.iter().map(Formula::to_string).collect();
@@ -127,7 +133,7 @@ impl<E: Engine> Plan<E> {
         let mut evidences = combine(&session, &settings)?;
         let scaled = evidences.split_off(self.settings.len());
         self.use_shard_draws(&mut evidences)?;
-        let probabilities: Vec<f64> = self.study.models.iter().map(|m| m.probability).collect();
+        let probabilities = self.study.probabilities();
         let mut comparison = Comparison::new(
             &self.settings,
             &self.formulas,

@@ -3,8 +3,8 @@
 use crate::data::{Formula, Terms};
 use crate::error::suggestion;
 use crate::model::Family;
-use crate::study::{ModelSpec, SplitBy, Study};
-use crate::{Error, Place, Result};
+use crate::study::{Lines, ModelSpec, SplitBy, Study, StudyFile};
+use crate::{Error, Place, Result, Warning};
 use std::collections::BTreeSet;
 
 /// A study whose formulas are read and expanded over the data's columns.
@@ -12,6 +12,10 @@ use std::collections::BTreeSet;
 pub struct Outline {
     /// The study.
     pub study: Study,
+    /// What stands on which line of its file, for errors.
+    pub lines: Lines,
+    /// What the user should know about the study.
+    pub notes: Vec<Warning>,
     /// The models' formulas, in the study's order.
     pub formulas: Vec<Formula>,
     /// The formulas' terms.
@@ -19,15 +23,26 @@ pub struct Outline {
 }
 
 impl Outline {
-    /// Reads the formulas, which must be of models that can be compared; then asks for the names of
-    /// the data's columns and expands the formulas over them.
-    pub fn new(study: Study, names: impl FnOnce(&Study) -> Result<Vec<String>>) -> Result<Outline> {
-        let formulas = parse_formulas(&study)?;
-        comparable(&study, &formulas)?;
-        let names = names(&study).map_err(|e| in_study(e, &study))?;
-        named_columns(&study, &names)?;
-        let terms = expand(&study, &formulas, &names)?;
-        Ok(Outline { study, formulas, terms })
+    /// Checks the study and reads the formulas, which must be of models that can be compared; then asks
+    /// for the names of the data's columns and expands the formulas over them.
+    pub fn new(
+        file: impl Into<StudyFile>,
+        names: impl FnOnce(&StudyFile) -> Result<Vec<String>>,
+    ) -> Result<Outline> {
+        let file = file.into();
+        file.check()?;
+        let expanded = || {
+            let study = &file.study;
+            let formulas = parse_formulas(study)?;
+            comparable(study, &formulas)?;
+            let names = names(&file).map_err(in_study)?;
+            named_columns(study, &names)?;
+            let terms = expand(study, &formulas, &names)?;
+            Ok((formulas, terms))
+        };
+        let (formulas, terms) = expanded().map_err(|error| file.lines.locate(error))?;
+        let notes = file.notes();
+        Ok(Outline { study: file.study, lines: file.lines, notes, formulas, terms })
     }
 
     /// Every column that the study looks at: a row counts only if all of them are there, so that
@@ -44,22 +59,22 @@ impl Outline {
     }
 }
 
-/// Puts the study file and the model's formula line on an error that has no place yet.
+/// Puts the model's formula on an error that has no place yet.
 pub(super) fn at_formula(error: Error, study: &Study, model: &ModelSpec) -> Error {
     match error {
         Error::Input { place, message } if place == Place::default() => {
-            let place = Place::file(&study.file).line(model.formula_line);
+            let place = Place::key(study.key_of(model) + ".formula");
             Error::input_at(place, format!("model `{}`: {message}", model.name))
         }
         other => other,
     }
 }
 
-/// Puts the study file on an error that has no place yet.
-pub(super) fn in_study(error: Error, study: &Study) -> Error {
+/// Puts the study as a whole on an error that has no place yet.
+pub(super) fn in_study(error: Error) -> Error {
     match error {
         Error::Input { place, message } if place == Place::default() => {
-            Error::input_at(Place::file(&study.file), message)
+            Error::input_at(Place::key(""), message)
         }
         other => other,
     }
@@ -106,7 +121,7 @@ fn named_columns(study: &Study, names: &[String]) -> Result<()> {
         if !names.contains(name) {
             let known = suggestion(name, names.iter().map(String::as_str));
             let message = format!("`{key}` names the column `{name}`, which the data lack{known}");
-            return Err(Error::input_at(study.place(key), message));
+            return Err(Error::input_at(Place::key(key), message));
         }
     }
     Ok(())

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
     use crate::engine::Silent;
     use crate::plan::Plan;
-    use crate::study::Study;
+    use crate::study::StudyFile;
     use std::fmt::Write;
 
     /// Rows of three files, some with holes: an outcome of every kind, a number, a factor.
@@ -128,13 +128,13 @@ mod tests {
         }
     }
 
-    fn study(folder: &Path, split: &str, formula: &str, family: &str, more: &str) -> Study {
+    fn study(folder: &Path, split: &str, formula: &str, family: &str, more: &str) -> StudyFile {
         let path = folder.join("s.toml");
         let text = format!(
             "{more}\n[data]\npath = \"*.csv\"\nmissing = \"drop\"\n[split]\n{split}\n[[model]]\nname = \"m\"\nformula = \"{formula}\"\nfamily = \"{family}\"\n"
         );
         std::fs::write(&path, text).unwrap();
-        Study::read(&path).unwrap()
+        StudyFile::read(&path).unwrap()
     }
 
     /// Room for next to nothing, on disk in this folder.
@@ -147,7 +147,7 @@ mod tests {
     fn no_bit_depends_on_the_room() {
         let folder = tempfile::tempdir().unwrap();
         data(folder.path());
-        let run = |study: Study, room: &Room| {
+        let run = |study: StudyFile, room: &Room| {
             let plan = Plan::within(study, 2, room, &Silent).unwrap();
             let mut result = plan.run(&Silent).unwrap();
             result.seconds = None;

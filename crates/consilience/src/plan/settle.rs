@@ -122,10 +122,10 @@ pub(super) fn survey(
             let message = format!(
                 "every row of shard {empty} has weight 0; use fewer shards, or another `split.seed`"
             );
-            return Err(Error::input_at(Place::file(&study.file), message));
+            return Err(Error::input_at(Place::key(""), message));
         }
         let model =
-            units::settled(model, &priors, &surveys).map_err(|error| in_study(error, study))?;
+            units::settled(model, &priors, &surveys).map_err(in_study)?;
         let share = match study.split.share {
             ShareRule::Rows => Share::Rows { total },
             _ => Share::Equal { shards: session.shards() },

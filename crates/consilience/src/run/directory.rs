@@ -10,7 +10,7 @@ use crate::data::{Gathering, ShardData, read_shard, write_shard};
 use crate::draft::make_folder;
 use crate::engine::{Observer, Silent};
 use crate::plan::{Extras, Gathered, Plan, Room};
-use crate::study::{Combine, Study};
+use crate::study::{Combine, Study, StudyFile};
 use crate::{Error, Place, Result};
 use sha2::{Digest, Sha256};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -56,19 +56,20 @@ impl Lock {
 impl Run {
     /// Reads and splits a study's data and writes them as a run directory. If that is there already,
     /// for the same study and the same split, nothing is written.
-    pub fn split(study: Study, folder: &Path) -> Result<Run> {
+    pub fn split(study: impl Into<StudyFile>, folder: &Path) -> Result<Run> {
         Run::split_within(study, folder, &Room::default(), &Silent)
     }
 
     /// The same with a bound on memory.
     pub fn split_within(
-        study: Study,
+        study: impl Into<StudyFile>,
         folder: &Path,
         room: &Room,
         observer: &dyn Observer,
     ) -> Result<Run> {
         // What cannot be used should be known before the data are read.
-        if let Some(run) = Run::existing(&study, folder)? {
+        let study = study.into();
+        if let Some(run) = Run::existing(&study.study, folder)? {
             return Ok(run);
         }
         let gathered = Gathered::new(study, room, observer)?;
@@ -134,6 +135,7 @@ impl Run {
             warnings: gathered.warnings.clone(),
             extras: Extras::default(),
             study: gathered.outline.study.clone(),
+            lines: gathered.outline.lines.clone(),
         };
         manifest.write(folder)?;
         Ok(Run { folder: folder.to_path_buf(), manifest, posterior: false })

@@ -4,7 +4,7 @@ use super::message::{FORMAT, hex, sha256};
 use crate::compare::PartitionReport;
 use crate::data::{Column, Table};
 use crate::plan::{Extras, Gathered, Outline};
-use crate::study::Study;
+use crate::study::{Lines, Study, StudyFile};
 use crate::{Error, Place, Result, Warning};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -45,6 +45,9 @@ pub struct Manifest {
     pub extras: Extras,
     /// The study.
     pub study: Study,
+    /// What stands on which line of its file, for errors.
+    #[serde(default)]
+    pub lines: Lines,
 }
 
 /// A column of the data.
@@ -79,23 +82,10 @@ pub struct ShardRows {
     pub sha256: String,
 }
 
-/// A study's hash: of all it says, but not of its file's name and place, nor of what stands on which line.
+/// A study's hash: of all it says, whatever the order, and of nothing about its file.
 pub fn study_hash(study: &Study) -> String {
-    let mut study = portable(study);
-    study.file = PathBuf::new();
-    for model in &mut study.models {
-        (model.line, model.formula_line) = (0, 0);
-    }
-    let text = serde_json::to_string(&study).expect("a study can always be written");
+    let text = serde_json::to_string(study).expect("a study can always be written");
     hex(&sha256(&[text.as_bytes()]))
-}
-
-/// The study as it reads anywhere.
-pub(super) fn portable(study: &Study) -> Study {
-    let mut study = study.clone();
-    study.file = study.file.file_name().map(PathBuf::from).unwrap_or_default();
-    study.data.folder = PathBuf::new();
-    study
 }
 
 /// The hash of columns.
@@ -202,7 +192,8 @@ impl Manifest {
 
     /// What a plan starts from, without the rows.
     pub(super) fn gathered(&self) -> Result<Gathered> {
-        let outline = Outline::new(self.study.clone(), |_| Ok(self.names.clone()))?;
+        let file = StudyFile { lines: self.lines.clone(), ..self.study.clone().into() };
+        let outline = Outline::new(file, |_| Ok(self.names.clone()))?;
         Ok(Gathered {
             outline,
             files: self.files.iter().map(|(file, _)| file.clone()).collect(),

@@ -7,7 +7,7 @@ use super::message::{self, AnswerHeader, Kind, hex, sha256, unhex};
 use crate::compare::PartitionReport;
 use crate::plan::Gathered;
 use crate::site::check_name;
-use crate::study::Study;
+use crate::study::StudyFile;
 use crate::{Error, Place, Result};
 use std::path::{Path, PathBuf};
 
@@ -35,7 +35,12 @@ pub enum Received {
 
 impl Run {
     /// A run of sites. If it is there already, for the same study and sites, nothing is written.
-    pub fn for_sites(study: Study, sites: &[SiteEntry], folder: &Path) -> Result<Run> {
+    pub fn for_sites(
+        study: impl Into<StudyFile>,
+        sites: &[SiteEntry],
+        folder: &Path,
+    ) -> Result<Run> {
+        let study = study.into();
         if sites.is_empty() {
             return Err(Error::input("no sites are named; at least one is needed"));
         }
@@ -51,7 +56,7 @@ impl Run {
                 return Err(Error::input(message));
             }
         }
-        if let Some(run) = Run::existing(&study, folder)? {
+        if let Some(run) = Run::existing(&study.study, folder)? {
             let same = run.manifest().shards.iter().map(|s| (&s.name, &s.key));
             if !same.eq(sites.iter().map(|s| (&s.name, &s.key))) {
                 let message = "this run has other sites, or other keys; name a new folder";
@@ -74,7 +79,7 @@ impl Run {
             files: Vec::new(),
             names: columns.clone(),
             shards: Vec::new(),
-            warnings: outline.study.notes.clone(),
+            warnings: outline.notes.clone(),
             outline,
         };
         let schema = columns.into_iter().map(|name| SchemaColumn { name, kind: None }).collect();

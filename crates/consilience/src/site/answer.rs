@@ -10,7 +10,7 @@ use crate::engine::Silent;
 use crate::plan::{Complete, Outline, Room, read_complete};
 use crate::run::{AnswerHeader, QuestionFile, Reply, encode_answer, sha256_hex};
 use crate::shard::Shard;
-use crate::study::Study;
+use crate::study::{Study, StudyFile};
 use crate::{Error, Level, Place, Result, Warning};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -122,9 +122,10 @@ pub fn answer(
 }
 
 /// A study's formulas over the columns that they name: nobody here knows all columns of all sites.
-pub(crate) fn outline(study: Study) -> Result<Outline> {
+pub(crate) fn outline(study: impl Into<StudyFile>) -> Result<Outline> {
     use crate::data::Formula;
-    Outline::new(study, |study| {
+    Outline::new(study, |file| {
+        let study = &file.study;
         let mut names: BTreeSet<String> = study.data.weights.iter().cloned().collect();
         if let crate::study::SplitBy::Column(name) = &study.split.by {
             names.insert(name.clone());

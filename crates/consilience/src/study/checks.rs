@@ -1,8 +1,11 @@
 //! What holds for single values wherever they come from, and what holds for a study as a whole.
 
-use super::{Combine, Local, ModelSpec, SplitBy, Study};
+use super::keys::{COLUMN, COLUMNS, EXAMPLE, FORMULA, PATH, shown};
+use super::written::{SEPARATOR, separates};
+use super::{Combine, Lines, Local, ModelSpec, Split, SplitBy, Study, StudyFile};
+use crate::error::clip;
 use crate::{Error, Level, Place, Result, Warning};
-use std::path::Path;
+use std::collections::HashMap;
 
 /// The least and the greatest of a count.
 #[derive(Clone, Copy)]
@@ -39,110 +42,251 @@ impl Limits {
 
 /// Why this is no target for a standard error, if it is none; it reads on from the key.
 pub(super) fn se_target(value: f64) -> std::result::Result<(), String> {
+    let wanted = if value.is_finite() { "a positive number" } else { "a finite number, and positive" };
     if value.is_finite() && value > 0.0 {
         Ok(())
     } else {
-        Err(format!("must be a positive number, but is {value}; the default is 0.01"))
+        Err(format!("must be {wanted}, but is {value}; the default is 0.01"))
     }
 }
 
-/// Makes the prior model probabilities sum to one; says so if they did not.
-pub(super) fn probabilities(
-    file: &Path,
-    models: Vec<(ModelSpec, Option<f64>)>,
-) -> Result<(Vec<ModelSpec>, Option<Warning>)> {
-    let given = models.iter().find(|(_, probability)| probability.is_some());
-    let lacking = models.iter().find(|(_, probability)| probability.is_none());
-    if let (Some((with, _)), Some((without, _))) = (given, lacking) {
-        return Err(Error::input_at(
-            Place::file(file).line(without.line),
-            format!(
-                "`model.probability` is missing here, but given for the model on line {}; give it for all models, or for none (then all are equal)",
-                with.line
-            ),
-        ));
+/// An error about the value of a key, which the message reads on from.
+fn wrong<T>(key: &str, message: impl std::fmt::Display) -> Result<T> {
+    Err(Error::input_at(Place::key(key), format!("`{}` {message}", shown(key))))
+}
+
+fn filled(key: &str, text: &str, wanted: &str) -> Result<()> {
+    if text.trim().is_empty() {
+        return wrong(key, format!("is empty; it must be {wanted}"));
     }
-    let given = given.is_some();
-    let (mut specs, values): (Vec<ModelSpec>, Vec<Option<f64>>) = models.into_iter().unzip();
-    let values: Vec<f64> = values.into_iter().map(|value| value.unwrap_or(1.0)).collect();
-    // By the largest first, so that no sum overflows.
-    let largest = values.iter().copied().fold(0.0, f64::max);
-    let scaled: f64 = values.iter().map(|value| value / largest).sum();
-    for (spec, value) in specs.iter_mut().zip(&values) {
-        spec.probability = value / largest / scaled;
-        if spec.probability == 0.0 {
-            return Err(Error::input_at(
-                Place::file(file).line(spec.line),
-                format!(
-                    "`model.probability` is {value:e}, which beside the others is 0; leave the model out"
-                ),
-            ));
-        }
-    }
-    let sum = scaled * largest;
-    let note = (given && (sum - 1.0).abs() > 1e-9).then(|| {
-        Warning::new(
-            Level::Note,
-            "probabilities-normalised",
-            format!("the models' prior probabilities sum to {sum}, not to 1; they were divided by their sum"),
-            "give probabilities that sum to 1",
-        )
-        .value(sum)
-    });
-    Ok((specs, note))
+    Ok(())
 }
 
 impl Study {
-    /// What can only be said once the overrides are in.
-    pub(super) fn validate(&mut self) -> Result<()> {
-        let line = |key: &str| self.lines.get(key).copied();
-        let place = |line: Option<u64>| Place { line, ..Place::file(&self.file) };
-        if self.data.path.is_empty() {
-            return Err(Error::input_at(
-                place(line("data")),
-                "`data.path` is missing; add path = \"data.csv\" under [data]",
-            ));
+    /// The models' prior probabilities, which sum to 1: equal if none are given.
+    pub fn probabilities(&self) -> Vec<f64> {
+        self.normalised().0
+    }
+
+    /// The probabilities, and what they were divided by.
+    fn normalised(&self) -> (Vec<f64>, f64) {
+        let values: Vec<f64> = self.models.iter().map(|m| m.probability.unwrap_or(1.0)).collect();
+        // By the largest first, so that no sum overflows.
+        let largest = values.iter().copied().fold(0.0, f64::max);
+        let scaled: f64 = values.iter().map(|value| value / largest).sum();
+        (values.iter().map(|value| value / largest / scaled).collect(), scaled * largest)
+    }
+
+    /// Refuses values that cannot be, and values that do not go together.
+    pub fn check(&self) -> Result<()> {
+        self.check_with(&Lines::default())
+    }
+
+    /// The same; where an error speaks of another part of the study, it names the line of that.
+    pub(super) fn check_with(&self, lines: &Lines) -> Result<()> {
+        self.check_data()?;
+        self.check_counts()?;
+        if self.models.is_empty() {
+            let message = format!("there is no model; add {EXAMPLE}");
+            return Err(Error::input_at(Place::key(""), message));
         }
-        let (local, combine) = (self.evidence.local, self.evidence.combine);
-        if combine != Combine::Exact && local == Local::None {
-            return Err(Error::input_at(
-                place(line("evidence.local").or(line("evidence.combine"))),
-                format!(
-                    "`evidence.local` = \"none\" and `evidence.combine` = \"{combine}\" do not go together; write local = \"auto\", or combine = \"exact\""
-                ),
-            ));
+        self.models.iter().enumerate().try_for_each(|(i, model)| check_model(i, model))?;
+        self.check_names(lines)?;
+        self.check_probabilities(lines)?;
+        self.check_methods()
+    }
+
+    fn check_data(&self) -> Result<()> {
+        let data = &self.data;
+        for (i, path) in data.path.iter().enumerate() {
+            let key = if data.path.len() == 1 { "data.path".into() } else { format!("data.path[{i}]") };
+            filled(&key, path, PATH)?;
         }
-        if combine == Combine::Augmented && !matches!(local, Local::Auto | Local::GibbsChib) {
-            return Err(Error::input_at(
-                place(line("evidence.local").or(line("evidence.combine"))),
-                format!(
-                    "`evidence.local` = \"{local}\" and `evidence.combine` = \"augmented\" do not go together: it works with Gibbs draws and Chib's estimate; write local = \"auto\""
-                ),
-            ));
+        if let Some(weights) = &data.weights {
+            filled("data.weights", weights, COLUMN)?;
         }
-        let other = |m: &&ModelSpec| !m.family.is_binary();
-        if let (Combine::Augmented, Some(model)) = (combine, self.models.iter().find(other)) {
-            return Err(Error::input_at(
-                place(Some(model.line)),
-                format!(
-                    "`evidence.combine` = \"augmented\" is for logistic and probit models, and `{}` is {}; write combine = \"exact\"",
-                    model.name, model.family
-                ),
-            ));
+        if let Some(columns) = &data.columns {
+            if columns.is_empty() {
+                return wrong("data.columns", format!("must be {COLUMNS}"));
+            }
+            for (i, name) in columns.iter().enumerate() {
+                let key = format!("data.columns[{i}]");
+                filled(&key, name, COLUMN)?;
+                if columns[..i].contains(name) {
+                    return wrong(&key, format!("names `{}` a second time", clip(name)));
+                }
+            }
         }
-        const CODE: &str = "clusters-unused";
-        self.notes.retain(|note| note.code != CODE);
-        if let (Some(line), false) = (line("split.clusters"), self.split.by == SplitBy::Cluster) {
-            self.notes.push(Warning::new(
-                Level::Note,
-                CODE,
+        for (key, c) in [("data.delimiter", data.delimiter), ("data.comment", data.comment)] {
+            if let Some(c) = c.filter(|&c| !separates(c)) {
+                return wrong(key, format!("must be {SEPARATOR}, not `{}`", c.escape_default()));
+            }
+        }
+        match data.comment {
+            Some(comment) if data.delimiter == Some(comment) => wrong(
+                "data.delimiter",
                 format!(
-                    "`split.clusters` (line {line}) does nothing with `split.by` = \"{}\"",
-                    self.split.by
+                    "is `{comment}`, which also begins a comment; set `data.comment` to another character, or to \"\" for none"
                 ),
-                "leave it out, or write by = \"cluster\"",
-            ));
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_counts(&self) -> Result<()> {
+        let (split, evidence) = (&self.split, &self.evidence);
+        for (key, value, limits) in [
+            ("split.shards", split.shards.unwrap_or(1), SHARDS),
+            ("split.clusters", split.clusters, CLUSTERS),
+            ("evidence.draws", evidence.draws, DRAWS),
+            ("evidence.warmup", evidence.warmup, WARMUP),
+            ("evidence.chains", evidence.chains, CHAINS),
+            ("evidence.proposals", evidence.proposals, PROPOSALS),
+            ("evidence.rounds", evidence.rounds, ROUNDS),
+        ] {
+            limits.check(value as u64).or_else(|message| wrong(key, message))?;
+        }
+        se_target(evidence.se_target).or_else(|message| wrong("evidence.se_target", message))
+    }
+
+    fn check_names(&self, lines: &Lines) -> Result<()> {
+        let mut seen: HashMap<&str, usize> = HashMap::new();
+        for (i, model) in self.models.iter().enumerate() {
+            if let Some(first) = seen.insert(&model.name, i) {
+                let where_ = match [first, i].map(|i| lines.line(&format!("model[{i}]"))) {
+                    [Some(first), Some(second)] => format!(", on lines {first} and {second}"),
+                    _ => String::new(),
+                };
+                let message = format!(
+                    "`model.name`: two models are called `{}`{where_}; give one of them another name",
+                    clip(&model.name)
+                );
+                return Err(Error::input_at(Place::key(format!("model[{i}]")), message));
+            }
         }
         Ok(())
+    }
+
+    fn check_probabilities(&self, lines: &Lines) -> Result<()> {
+        let given = self.models.iter().position(|m| m.probability.is_some());
+        let lacking = self.models.iter().position(|m| m.probability.is_none());
+        if let (Some(with), Some(without)) = (given, lacking) {
+            let other = match lines.line(&format!("model[{with}]")) {
+                Some(line) => format!("the model on line {line}"),
+                None => format!("model `{}`", clip(&self.models[with].name)),
+            };
+            let message = format!(
+                "`model.probability` is missing here, but given for {other}; give it for all models, or for none (then all are equal)"
+            );
+            return Err(Error::input_at(Place::key(format!("model[{without}]")), message));
+        }
+        let vanished = self.probabilities().iter().position(|p| *p == 0.0);
+        if let Some((i, value)) = vanished.and_then(|i| Some((i, self.models[i].probability?))) {
+            let message = format!(
+                "`model.probability` is {value:e}, which beside the others is 0; leave the model out"
+            );
+            return Err(Error::input_at(Place::key(format!("model[{i}]")), message));
+        }
+        Ok(())
+    }
+
+    /// Whether shards and combination go together, with each other and with the models.
+    fn check_methods(&self) -> Result<()> {
+        let (local, combine) = (self.evidence.local, self.evidence.combine);
+        if combine != Combine::Exact && local == Local::None {
+            return wrong(
+                "evidence.local",
+                format!(
+                    "= \"none\" and `evidence.combine` = \"{combine}\" do not go together; write local = \"auto\", or combine = \"exact\""
+                ),
+            );
+        }
+        if combine != Combine::Augmented {
+            return Ok(());
+        }
+        if !matches!(local, Local::Auto | Local::GibbsChib) {
+            return wrong(
+                "evidence.local",
+                format!(
+                    "= \"{local}\" and `evidence.combine` = \"augmented\" do not go together: it works with Gibbs draws and Chib's estimate; write local = \"auto\""
+                ),
+            );
+        }
+        if let Some(model) = self.models.iter().find(|m| !m.family.is_binary()) {
+            let message = format!(
+                "`evidence.combine` = \"augmented\" is for logistic and probit models, and `{}` is {}; write combine = \"exact\"",
+                model.name, model.family
+            );
+            return Err(Error::input_at(Place::key(self.key_of(model)), message));
+        }
+        Ok(())
+    }
+}
+
+fn check_model(i: usize, model: &ModelSpec) -> Result<()> {
+    let key = |name: &str| format!("model[{i}].{name}");
+    let formula = key("formula");
+    if model.formula.is_empty() {
+        return wrong(&formula, "is missing; add formula = \"y ~ x\"");
+    }
+    filled(&formula, &model.formula, FORMULA)?;
+    if model.formula.contains(|c: char| c.is_control() && !c.is_whitespace()) {
+        return wrong(&formula, "has a control character in it; type the formula anew");
+    }
+    filled(&key("name"), &model.name, "a name")?;
+    if model.name.contains(char::is_control) {
+        return wrong(&key("name"), "must be a single line of text");
+    }
+    match model.probability {
+        Some(value) if !value.is_finite() => {
+            return wrong(&key("probability"), format!("must be a finite number, not {value}"));
+        }
+        Some(value) if value <= 0.0 => {
+            let message =
+                format!("must be positive, but is {value}; leave out a model that cannot be true");
+            return wrong(&key("probability"), message);
+        }
+        _ => {}
+    }
+    // What the family decides on; a study's own priors may be for other models.
+    let prior = &model.prior;
+    for (name, given) in [("log_sd", prior.log_sd), ("log_dispersion", prior.log_dispersion)] {
+        if given.is_some() && model.family.extra() != Some(name) {
+            let advice = match model.family.extra() {
+                Some(own) => format!("its own parameter is `{own}`"),
+                None => "leave it out, or move it to [prior] if other models need it".to_string(),
+            };
+            let family = model.family;
+            let message = format!("is given, but a {family} model has no {name}; {advice}");
+            return wrong(&key(&format!("prior.{name}")), message);
+        }
+    }
+    Ok(())
+}
+
+impl StudyFile {
+    /// What the user should know about the study.
+    pub fn notes(&self) -> Vec<Warning> {
+        let (study, mut notes) = (&self.study, Vec::new());
+        let sum = study.normalised().1;
+        let given = study.models.iter().any(|m| m.probability.is_some());
+        if given && (sum - 1.0).abs() > 1e-9 {
+            let message = format!(
+                "the models' prior probabilities sum to {sum}, not to 1; they were divided by their sum"
+            );
+            let advice = "give probabilities that sum to 1";
+            let note = Warning::new(Level::Note, "probabilities-normalised", message, advice);
+            notes.push(note.value(sum));
+        }
+        let (split, line) = (&study.split, self.lines.line("split.clusters"));
+        let given = line.is_some() || split.clusters != Split::default().clusters;
+        if given && split.by != SplitBy::Cluster {
+            let line = line.map(|line| format!(" (line {line})")).unwrap_or_default();
+            let message =
+                format!("`split.clusters`{line} does nothing with `split.by` = \"{}\"", split.by);
+            let advice = "leave it out, or write by = \"cluster\"";
+            notes.push(Warning::new(Level::Note, "clusters-unused", message, advice));
+        }
+        notes
     }
 }

@@ -1,100 +1,112 @@
-//! The study file.
+//! The study: what is asked of which data.
 //!
-//! A study says in TOML which data there are, how they are split, which models are compared under
-//! which priors, and how their evidence is computed:
+//! A [`Study`] says which data there are, how they are split, which models are compared under which
+//! priors, and how their evidence is computed. It is a plain value: made by a program,
 //!
 //! ```
-//! use consilience::study::{SplitBy, Study};
+//! use consilience::model::Family;
+//! use consilience::study::{ModelSpec, SplitBy, Study};
+//!
+//! let study = Study::new()
+//!     .path("trial.csv")
+//!     .shards(8)
+//!     .model("cured ~ age", Family::Logistic)
+//!     .with(
+//!         ModelSpec::new("cured ~ age + treatment", Family::Logistic)
+//!             .named("with treatment")
+//!             .prior("treatment", "normal(0, 0.5)".parse()?),
+//!     );
+//! study.check()?;
+//! assert_eq!(study.split.by, SplitBy::Random);
+//! assert_eq!(study.probabilities(), [0.5, 0.5]);
+//! // It is the same when it was written and read, as TOML or by serde in any other way.
+//! assert_eq!(Study::from_toml(&study.to_toml())?, study);
+//! # Ok::<(), consilience::Error>(())
+//! ```
+//!
+//! or read from a [`StudyFile`], which also knows what stands on which line, for errors:
+//!
+//! ```
+//! use consilience::study::StudyFile;
 //!
 //! let text = r#"
 //!     [data]
 //!     path = "trial.csv"
 //!
-//!     [split]
-//!     shards = 8
-//!
 //!     [[model]]
-//!     name = "with treatment"
-//!     formula = "cured ~ age + treatment"
-//!     family = "logistic"
-//!
-//!     [model.prior.parameters]
-//!     treatment = "normal(0, 0.5)"
-//!
-//!     [[model]]
-//!     name = "without"
 //!     formula = "cured ~ age"
-//!     family = "logistic"
+//!     family = "logistc"
 //! "#;
-//! let study = Study::parse(text, "studies/trial.toml".as_ref())?;
-//! assert_eq!(study.split.by, SplitBy::Random);
-//! assert_eq!(study.models[0].probability, 0.5);
-//! # Ok::<(), consilience::Error>(())
+//! let error = StudyFile::parse(text, "studies/trial.toml".as_ref()).unwrap_err();
+//! assert!(error.to_string().starts_with("studies/trial.toml, line 7: `model.family`"));
 //! ```
 
+mod build;
 mod checks;
-mod document;
+mod file;
+mod keys;
+mod lines;
 mod names;
 mod overrides;
-mod parse;
 mod prior;
 mod template;
-#[cfg(test)]
-mod tests;
+mod written;
 
+pub use file::StudyFile;
+pub use lines::Lines;
 pub use names::{Combine, Kernel, Local, Missing, Points, ShareRule, SplitBy};
 pub use overrides::Overrides;
 pub use prior::{
-    NamedPrior, ParameterName, PriorSpec, PriorTable, Role, resolve_priors, unmatched_study_priors,
+    ParameterName, PriorSpec, PriorTable, Role, resolve_priors, unmatched_study_priors,
 };
 pub use template::template;
 
 use crate::data::read::TextFormat;
 use crate::model::Family;
-use crate::{Place, Result, Warning};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
-/// A study: all that the study file says, defaults filled in.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A study: all that it says, defaults filled in, and nothing about where it was written.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Study {
-    /// The study file, for errors.
-    pub file: PathBuf,
     /// `[data]`.
     pub data: Data,
     /// `[split]`.
     pub split: Split,
     /// `[prior]`: what holds for all models, unless they say otherwise.
+    #[serde(skip_serializing_if = "PriorTable::is_empty")]
     pub prior: PriorTable,
     /// `[[model]]`: at least one, no two of the same name.
+    #[serde(rename = "model")]
     pub models: Vec<ModelSpec>,
     /// `[evidence]`.
     pub evidence: EvidenceOptions,
-    /// What the user should know about the file.
-    pub notes: Vec<Warning>,
-    /// The lines of the values that later checks may find fault with.
-    #[serde(skip)]
-    lines: BTreeMap<String, u64>,
 }
 
 /// Where the data are and how they are read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Data {
-    /// Paths or patterns as they were written: at least one.
+    /// Paths or patterns of files: at least one, unless the data come as tables.
+    #[serde(deserialize_with = "written::one_or_more", skip_serializing_if = "Vec::is_empty")]
     pub path: Vec<String>,
-    /// The folder that relative paths start from: the study file's, or empty for the working
-    /// directory. It is no pattern, whatever its name.
-    pub folder: PathBuf,
     /// What happens to rows with a missing value.
     pub missing: Missing,
     /// The column that says how often a row counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub weights: Option<String>,
     /// The names of the columns of text files without a header line.
+    #[serde(deserialize_with = "written::trimmed", skip_serializing_if = "Option::is_none")]
     pub columns: Option<Vec<String>>,
     /// What parts the columns of a text file, an ASCII character; unless it is to be found out.
+    #[serde(
+        serialize_with = "written::character",
+        deserialize_with = "written::delimiter",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub delimiter: Option<char>,
-    /// What begins a comment in a text file, an ASCII character.
+    /// What begins a comment in a text file, an ASCII character; nothing does if it is `None`.
+    #[serde(serialize_with = "written::character", deserialize_with = "written::comment")]
     pub comment: Option<char>,
 }
 
@@ -102,7 +114,6 @@ impl Default for Data {
     fn default() -> Data {
         Data {
             path: Vec::new(),
-            folder: PathBuf::new(),
             missing: Missing::default(),
             weights: None,
             columns: None,
@@ -122,8 +133,10 @@ impl Data {
 
 /// How the rows are dealt out to shards.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Split {
     /// How many shards, if the study says so; see [`Split::count`].
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub shards: Option<usize>,
     /// What decides which shard a row belongs to.
     pub by: SplitBy,
@@ -157,25 +170,25 @@ impl Default for Split {
 
 /// One model of a study.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(from = "written::WrittenModel")]
 pub struct ModelSpec {
     /// Its name: the formula, if none is given.
     pub name: String,
     /// The formula as it was written.
     pub formula: String,
-    /// The formula's line in the study file.
-    pub formula_line: u64,
     /// The likelihood family.
     pub family: Family,
-    /// The prior probability; over all models these sum to 1.
-    pub probability: f64,
+    /// The prior probability, up to a factor that all models share; see [`Study::probabilities`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probability: Option<f64>,
     /// `[model.prior]`.
+    #[serde(skip_serializing_if = "PriorTable::is_empty")]
     pub prior: PriorTable,
-    /// The line of `[[model]]` in the study file.
-    pub line: u64,
 }
 
 /// How the evidence is computed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct EvidenceOptions {
     /// How a shard's own evidence is computed.
     pub local: Local,
@@ -219,40 +232,5 @@ impl Default for EvidenceOptions {
             seed: 1,
             kernel: Kernel::default(),
         }
-    }
-}
-
-impl Study {
-    /// The study in this text; `file` is for errors, and for the folder that paths start from.
-    pub fn parse(text: &str, file: &Path) -> Result<Study> {
-        Study::parse_with(text, file, &Overrides::default())
-    }
-
-    /// The same, with these values in the place of the study's.
-    pub fn parse_with(text: &str, file: &Path, overrides: &Overrides) -> Result<Study> {
-        let mut study = parse::study(text, file)?;
-        study.apply(overrides)?;
-        Ok(study)
-    }
-
-    /// Where the file gives the value of a key such as `split.by`: nowhere if it does not, or if
-    /// the caller gave another.
-    pub(crate) fn place(&self, key: &str) -> Place {
-        match self.lines.get(key) {
-            Some(&line) => Place::file(&self.file).line(line),
-            None => Place::default(),
-        }
-    }
-
-    /// The study in this file.
-    pub fn read(path: impl AsRef<Path>) -> Result<Study> {
-        Study::read_with(path, &Overrides::default())
-    }
-
-    /// The same, with these values in the place of the study's.
-    pub fn read_with(path: impl AsRef<Path>, overrides: &Overrides) -> Result<Study> {
-        let path = path.as_ref();
-        let text = parse::load(path).map_err(|error| parse::suspect_data(error, path))?;
-        Study::parse_with(&text, path, overrides).map_err(|error| parse::suspect_data(error, path))
     }
 }

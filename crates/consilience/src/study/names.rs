@@ -50,7 +50,7 @@ macro_rules! named {
 }
 
 /// The value whose name this is.
-pub(super) fn pick<T: Copy>(text: &str, all: &[T], name: fn(T) -> &'static str) -> Result<T> {
+fn pick<T: Copy>(text: &str, all: &[T], name: fn(T) -> &'static str) -> Result<T> {
     all.iter().copied().find(|&value| name(value) == text).ok_or_else(|| {
         let typed = clip(text);
         let names: Vec<&str> = all.iter().map(|&value| name(value)).collect();

@@ -1,7 +1,7 @@
 //! What the caller says in place of the study file.
 
 use super::checks::{self, Limits};
-use super::{Combine, Kernel, Local, ShareRule, SplitBy, Study};
+use super::{Combine, Kernel, Lines, Local, ShareRule, SplitBy, Study, StudyFile};
 use crate::{Error, Result};
 use std::path::PathBuf;
 
@@ -41,15 +41,20 @@ fn count(key: &str, value: Option<usize>, limits: Limits) -> Result<Option<usize
     Ok(value)
 }
 
-impl Study {
+impl StudyFile {
     /// Puts these values in the place of the study's, and checks that the whole still holds. If it
     /// does not, the study stays as it was.
     pub fn apply(&mut self, overrides: &Overrides) -> Result<()> {
         let mut changed = self.clone();
         changed.replace(overrides)?;
-        changed.validate()?;
+        changed.check()?;
         *self = changed;
         Ok(())
+    }
+
+    /// As [`Study::check`]; errors name file and line.
+    pub fn check(&self) -> Result<()> {
+        self.study.check_with(&self.lines).map_err(|error| self.lines.locate(error))
     }
 
     fn replace(&mut self, overrides: &Overrides) -> Result<()> {
@@ -65,37 +70,29 @@ impl Study {
             if path.is_empty() || path.iter().any(|path| path.trim().is_empty()) {
                 return Err(Error::input("the data's path is empty; name a file or a pattern"));
             }
-            self.data.path = path.clone();
-            self.data.folder = PathBuf::new();
+            self.folder = PathBuf::new();
         }
-        // A line is where a value stands, and an overriding one stands in no file.
-        if set(&mut self.evidence.local, *local) {
-            self.lines.remove("evidence.local");
-        }
-        if set(&mut self.evidence.combine, *combine) {
-            self.lines.remove("evidence.combine");
-        }
-        if set(&mut self.split.shards, shards.map(Some)) {
-            self.lines.remove("split.shards");
-        }
-        if set(&mut self.split.by, by.clone()) {
-            self.lines.remove("split.by");
-        }
-        set(&mut self.split.share, *share);
-        set(&mut self.split.seed, *split_seed);
-        set(&mut self.evidence.seed, *seed);
-        set(&mut self.evidence.draws, draws);
-        set(&mut self.evidence.se_target, overrides.se_target);
-        set(&mut self.evidence.rounds, rounds);
-        set(&mut self.evidence.kernel, overrides.kernel);
+        let StudyFile { study: Study { data: own, split, evidence, .. }, lines, .. } = self;
+        set("data.path", &mut own.path, data.clone(), lines);
+        set("split.shards", &mut split.shards, shards.map(Some), lines);
+        set("split.by", &mut split.by, by.clone(), lines);
+        set("split.share", &mut split.share, *share, lines);
+        set("split.seed", &mut split.seed, *split_seed, lines);
+        set("evidence.seed", &mut evidence.seed, *seed, lines);
+        set("evidence.local", &mut evidence.local, *local, lines);
+        set("evidence.combine", &mut evidence.combine, *combine, lines);
+        set("evidence.draws", &mut evidence.draws, draws, lines);
+        set("evidence.se_target", &mut evidence.se_target, overrides.se_target, lines);
+        set("evidence.rounds", &mut evidence.rounds, rounds, lines);
+        set("evidence.kernel", &mut evidence.kernel, overrides.kernel, lines);
         Ok(())
     }
 }
 
-fn set<T>(target: &mut T, value: Option<T>) -> bool {
-    let given = value.is_some();
+/// A line is where a value stands, and an overriding one stands in no file.
+fn set<T>(key: &str, target: &mut T, value: Option<T>, lines: &mut Lines) {
     if let Some(value) = value {
         *target = value;
+        lines.forget(key);
     }
-    given
 }

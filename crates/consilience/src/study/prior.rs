@@ -1,15 +1,15 @@
 //! The prior table, and which of its priors a parameter gets.
 
 use super::{ModelSpec, Study};
-use crate::error::{clip, suggestion};
-use crate::model::{Family, Prior};
+use crate::error::{clip, nearest, suggestion};
+use crate::model::Prior;
 use crate::{Error, Place, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A prior as a study writes it: in the parameter's own units, or per standard deviation of its
 /// column and of the outcome. The latter become the former once the data are known.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PriorSpec {
     /// The prior.
     pub prior: Prior,
@@ -57,28 +57,26 @@ impl std::fmt::Display for PriorSpec {
 
 /// What is said about priors: by a study for all its models, or by a model for itself.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct PriorTable {
     /// For every parameter of which nothing else is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<PriorSpec>,
     /// For every coefficient.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub coefficients: Option<PriorSpec>,
     /// For the intercept.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub intercept: Option<PriorSpec>,
     /// For `log_sd` (gaussian).
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub log_sd: Option<PriorSpec>,
     /// For `log_dispersion` (negative-binomial).
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub log_dispersion: Option<PriorSpec>,
     /// For the parameter of this name, or for all parameters of the term with this label.
-    pub parameters: BTreeMap<String, NamedPrior>,
-}
-
-/// A prior that is given for a name.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct NamedPrior {
-    /// The prior.
-    pub prior: PriorSpec,
-    /// Its line in the study file.
-    pub line: u64,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, PriorSpec>,
 }
 
 /// What a parameter is in its model.
@@ -117,20 +115,23 @@ impl PriorTable {
         }
     }
 
-    fn named(&self, name: &str) -> Option<PriorSpec> {
-        self.parameters.get(name).map(|named| named.prior)
+    /// Whether it says nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == PriorTable::default()
     }
 
-    /// The first name in the table (by line) that is neither a parameter's nor a term's.
+    /// A name in the table that is neither a parameter's nor a term's, with what it may have been meant
+    /// to be: one that looks like a slip before others.
     fn unmatched<'a>(
         &self,
         parameters: impl IntoIterator<Item = &'a ParameterName>,
-    ) -> Option<(&str, u64, String)> {
+    ) -> Option<(&str, String)> {
         let known: BTreeSet<&str> =
             parameters.into_iter().flat_map(|p| [p.name.as_str(), p.term.as_str()]).collect();
-        let stray = self.parameters.iter().filter(|(name, _)| !known.contains(name.as_str()));
-        let (name, named) = stray.min_by_key(|(_, named)| named.line)?;
-        Some((name, named.line, suggestion(&clip(name), known)))
+        let strays = self.parameters.keys().filter(|name| !known.contains(name.as_str()));
+        let far = |name: &&String| nearest(&clip(name), known.iter().copied()).is_none();
+        let name = strays.min_by_key(far)?;
+        Some((name, suggestion(&clip(name), known)))
     }
 }
 
@@ -160,9 +161,10 @@ pub fn resolve_priors(
     model: &ModelSpec,
     parameters: &[ParameterName],
 ) -> Result<Vec<PriorSpec>> {
-    if let Some((name, line, known)) = model.prior.unmatched(parameters) {
+    let key = study.key_of(model);
+    if let Some((name, known)) = model.prior.unmatched(parameters) {
         return Err(Error::input_at(
-            Place::file(&study.file).line(line),
+            Place::key(format!("{key}.prior.parameters.{name}")),
             format!(
                 "`model.prior.parameters` names `{}`, but model `{}` has no such parameter or term{known}",
                 clip(name),
@@ -173,7 +175,7 @@ pub fn resolve_priors(
     let has_intercept = parameters.iter().any(|p| p.role == Role::Intercept);
     if model.prior.intercept.is_some() && !has_intercept {
         return Err(Error::input_at(
-            Place::file(&study.file).line(model.line),
+            Place::key(key),
             format!(
                 "`model.prior.intercept` is given, but model `{}` has no intercept; leave it out, or add one to the formula",
                 clip(&model.name)
@@ -182,8 +184,8 @@ pub fn resolve_priors(
     }
     let tables = [&model.prior, &study.prior];
     let prior = |parameter: &ParameterName| {
-        let by_name = tables.iter().filter_map(|table| table.named(&parameter.name));
-        let by_term = tables.iter().filter_map(|table| table.named(&parameter.term));
+        let by_name = tables.iter().filter_map(|table| table.parameters.get(&parameter.name).copied());
+        let by_term = tables.iter().filter_map(|table| table.parameters.get(&parameter.term).copied());
         let general = tables.iter().filter_map(|table| table.general(parameter.role));
         let default = tables.iter().filter_map(|table| table.default);
         let mut said = by_name.chain(by_term).chain(general).chain(default);
@@ -200,24 +202,12 @@ pub fn unmatched_study_priors<'a>(
 ) -> Result<()> {
     match study.prior.unmatched(parameters) {
         None => Ok(()),
-        Some((name, line, known)) => Err(Error::input_at(
-            Place::file(&study.file).line(line),
+        Some((name, known)) => Err(Error::input_at(
+            Place::key(format!("prior.parameters.{name}")),
             format!(
                 "`prior.parameters` names `{}`, but no model has such a parameter or term{known}",
                 clip(name)
             ),
         )),
     }
-}
-
-/// Why a model of this family cannot have a prior under this key, if so.
-pub(super) fn misplaced(family: Family, key: &str) -> Option<String> {
-    if !matches!(key, "log_sd" | "log_dispersion") || family.extra() == Some(key) {
-        return None;
-    }
-    let advice = match family.extra() {
-        Some(own) => format!("; its own parameter is `{own}`"),
-        None => "; leave it out, or move it to [prior] if other models need it".to_string(),
-    };
-    Some(format!("is given, but a {family} model has no {key}{advice}"))
 }

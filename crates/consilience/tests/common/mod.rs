@@ -4,7 +4,7 @@
 use consilience::compare::Comparison;
 use consilience::engine::Silent;
 use consilience::plan::Plan;
-use consilience::study::Study;
+use consilience::study::StudyFile;
 use std::path::{Path, PathBuf};
 
 /// The repository's top folder.
@@ -59,11 +59,11 @@ impl Case {
 
 /// Runs a study on two threads.
 pub fn run(text: &str) -> Comparison {
-    run_study(Study::parse(text, Path::new("study.toml")).unwrap(), 2)
+    run_study(StudyFile::parse(text, Path::new("study.toml")).unwrap(), 2)
 }
 
 /// Runs a study on this many threads.
-pub fn run_study(study: Study, threads: usize) -> Comparison {
+pub fn run_study(study: impl Into<StudyFile>, threads: usize) -> Comparison {
     Plan::new(study, threads, &Silent).unwrap().run(&Silent).unwrap()
 }
 

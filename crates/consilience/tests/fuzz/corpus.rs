@@ -10,7 +10,7 @@ use consilience::engine::Silent;
 use consilience::math::stream;
 use consilience::run::{Kept, QuestionFile, Received, Run, SiteEntry, Stop};
 use consilience::site::{Key, Policy, answer};
-use consilience::study::Study;
+use consilience::study::StudyFile;
 use rand::RngExt;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -124,7 +124,7 @@ fn written(folder: &Path) -> Vec<Seed> {
             let data = std::fs::read_to_string(folder.join("d.csv")).unwrap();
             std::fs::write(folder.join("d.csv"), data.replacen(",10,", ",0.5,", 1)).unwrap();
         }
-        let study = Study::parse(&text, &folder.join("s.toml")).unwrap();
+        let study = StudyFile::parse(&text, &folder.join("s.toml")).unwrap();
         let run = Run::split(study, &folder.join(name)).unwrap();
         add("manifest", format!("ok-{name}"), &run.folder().join("manifest.json"));
         while let Err(Error::Waiting(waiting)) = run.coordinate(&Stop, &Silent) {
@@ -147,7 +147,7 @@ fn written(folder: &Path) -> Vec<Seed> {
     let sites = [("leeds", Some(key.public())), ("york", None)]
         .map(|(name, key)| SiteEntry { name: name.into(), key });
     let text = "[data]\npath = \"d.csv\"\n[[model]]\nformula = \"x ~ y\"\nfamily = \"gaussian\"\n";
-    let study = Study::parse(text, &folder.join("s.toml")).unwrap();
+    let study = StudyFile::parse(text, &folder.join("s.toml")).unwrap();
     let run = Run::for_sites(study, &sites, &folder.join("sites")).unwrap();
     add("manifest", "ok-sites".into(), &run.folder().join("manifest.json"));
     let data = [folder.join("d.csv").display().to_string()];

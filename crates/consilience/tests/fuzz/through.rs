@@ -8,7 +8,7 @@ use consilience::math::{Stream, stream};
 use consilience::question::Question;
 use consilience::run::{QuestionFile, Received, Run, SiteEntry, Stop, study_hash};
 use consilience::site::{Policy, answer};
-use consilience::study::Study;
+use consilience::study::{Study, StudyFile};
 use consilience::{Error, Result};
 use rand::RngExt;
 use serde_json::Value;
@@ -49,7 +49,7 @@ impl Honest {
             std::fs::write(folder.join(format!("{site}.csv")), data).unwrap();
         }
         let study = format!("[data]\npath = \"d.csv\"\n{text}");
-        let study = Study::parse(&study, &folder.join("s.toml")).unwrap();
+        let study = StudyFile::parse(&study, &folder.join("s.toml")).unwrap();
         let sites = ["leeds", "york"].map(|name| SiteEntry { name: name.into(), key: None });
         let run = Run::for_sites(study, &sites, &folder.join("run")).unwrap();
         let mut honest = Honest { run, folder, rounds: Vec::new() };

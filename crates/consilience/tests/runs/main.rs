@@ -10,7 +10,7 @@ use common::{Case, run_study};
 use consilience::compare::Comparison;
 use consilience::engine::Silent;
 use consilience::run::{Courier, Kept, OpenRound, Run, Stop};
-use consilience::study::{Overrides, Study};
+use consilience::study::{Overrides, StudyFile};
 use consilience::{Error, Result};
 use std::path::Path;
 
@@ -24,8 +24,8 @@ impl Courier for Worker {
     }
 }
 
-fn study(text: &str) -> Study {
-    Study::parse(text, Path::new("study.toml")).unwrap()
+fn study(text: &str) -> StudyFile {
+    StudyFile::parse(text, Path::new("study.toml")).unwrap()
 }
 
 /// Everything but what depends on how the data were split.
@@ -167,7 +167,7 @@ fn an_error_is_the_same_as_on_threads() {
         (0..40).map(|i| format!("{},{}\n", i % 2, if i == 17 { 0.5 } else { 1.0 })).collect();
     std::fs::write(folder.path().join("d.csv"), format!("y,w\n{data}")).unwrap();
     let text = "[data]\npath = \"d.csv\"\nweights = \"w\"\n[split]\nshards = 4\n[[model]]\nformula = \"y ~ 1\"\nfamily = \"logistic\"\n";
-    let study = || Study::parse(text, &folder.path().join("s.toml")).unwrap();
+    let study = || StudyFile::parse(text, &folder.path().join("s.toml")).unwrap();
     let threads = consilience::plan::Plan::new(study(), 2, &Silent).unwrap_err();
     let run = Run::split(study(), &folder.path().join("run")).unwrap();
     let files = run.coordinate(&Worker, &Silent).unwrap_err();
@@ -195,7 +195,7 @@ fn numbers_too_large_are_named_as_on_threads() {
         let text = format!(
             "[data]\npath = \"d.csv\"\n[split]\nshards = 3\n[[model]]\nformula = \"{formula}\"\nfamily = \"logistic\"\n"
         );
-        let study = || Study::parse(&text, &folder.path().join("s.toml")).unwrap();
+        let study = || StudyFile::parse(&text, &folder.path().join("s.toml")).unwrap();
         let threads =
             consilience::plan::Plan::new(study(), 2, &Silent).and_then(|plan| plan.run(&Silent));
         let run = Run::split(study(), &folder.path().join(format!("run-{number}"))).unwrap();

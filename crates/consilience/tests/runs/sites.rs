@@ -5,7 +5,7 @@ use crate::{Worker, study};
 use consilience::engine::Silent;
 use consilience::run::{Courier, OpenRound, Received, Run, SiteEntry};
 use consilience::site::{Policy, answer};
-use consilience::study::Study;
+use consilience::study::StudyFile;
 use consilience::{Error, Result};
 use std::path::{Path, PathBuf};
 
@@ -42,15 +42,15 @@ pub fn entries(count: usize) -> Vec<SiteEntry> {
 #[test]
 fn flights_have_the_same_bits_everywhere() {
     let file = root().join("examples/flights.toml");
-    let threads = run_study(Study::read(&file).unwrap(), 2);
+    let threads = run_study(StudyFile::read(&file).unwrap(), 2);
     let folder = tempfile::tempdir().unwrap();
-    let run = Run::split(Study::read(&file).unwrap(), &folder.path().join("run")).unwrap();
+    let run = Run::split(StudyFile::read(&file).unwrap(), &folder.path().join("run")).unwrap();
     let files = run.coordinate(&Worker, &Silent).unwrap();
     assert_eq!(files, threads);
 
     // The shards' own files as the data of fifty sites.
     let federation =
-        Run::for_sites(Study::read(&file).unwrap(), &entries(50), &folder.path().join("sites"));
+        Run::for_sites(StudyFile::read(&file).unwrap(), &entries(50), &folder.path().join("sites"));
     let data = |s: usize| folder.path().join(format!("run/shards/{s:06}.parquet"));
     let mail = Mail { folder: folder.path(), data: &data };
     let mailed = federation.unwrap().coordinate(&mail, &Silent).unwrap();

@@ -1,7 +1,10 @@
 //! Prior texts, and which prior a parameter gets.
 
 use super::*;
-use crate::model::Prior;
+use consilience::model::Prior;
+use consilience::study::{
+    ParameterName, PriorSpec, Role, resolve_priors, unmatched_study_priors,
+};
 
 #[test]
 fn prior_texts_are_read_and_written() {
@@ -161,17 +164,18 @@ fn names_that_match_nothing_are_errors() {
         "{DATA}[prior.parameters]\ncarrierAA = 'fixed(0)'\ndely = 'fixed(0)'\n{MODEL}\
          [model.prior.parameters]\ncarrier = 'fixed(0)'\ncarierUA = 'fixed(0)'\naaa = 'fixed(0)'\n"
     );
-    let study = parse(&text).unwrap();
-    let error = resolve_priors(&study, &study.models[0], &carriers()).unwrap_err().to_string();
-    // The first by line, not by name.
+    let StudyFile { study, lines, .. } = file(&text).unwrap();
+    let error = resolve_priors(&study, &study.models[0], &carriers()).unwrap_err();
+    let error = lines.locate(error).to_string();
+    // The one that looks like a slip, not the first by name.
     assert!(error.starts_with("folder/study.toml, line 11: `model.prior.parameters`"), "{error}");
     assert!(error.contains("`carierUA`, but model `y ~ x`"), "{error}");
     assert!(error.contains("did you mean `carrierUA`?"), "{error}");
     assert!(error.contains("`carrier`, "), "{error}");
 
     let parameters = [carriers(), vec![parameter("z", "z", Role::Coefficient)]];
-    let error =
-        unmatched_study_priors(&study, parameters.iter().flatten()).unwrap_err().to_string();
+    let error = unmatched_study_priors(&study, parameters.iter().flatten()).unwrap_err();
+    let error = lines.locate(error).to_string();
     assert!(error.starts_with("folder/study.toml, line 5: `prior.parameters`"), "{error}");
     assert!(error.contains("`dely`") && error.contains("did you mean `delay`?"), "{error}");
     // It is enough that one model has the name.
@@ -182,8 +186,9 @@ fn names_that_match_nothing_are_errors() {
 #[test]
 fn an_intercept_prior_needs_an_intercept_in_the_model_that_gives_it() {
     let without = &carriers()[1..];
-    let own = parse(&format!("{DATA}{MODEL}[model.prior]\nintercept = 'normal(0, 1)'\n")).unwrap();
-    let error = resolve_priors(&own, &own.models[0], without).unwrap_err().to_string();
+    let own = file(&format!("{DATA}{MODEL}[model.prior]\nintercept = 'normal(0, 1)'\n")).unwrap();
+    let error = resolve_priors(&own.study, &own.study.models[0], without).unwrap_err();
+    let error = own.lines.locate(error).to_string();
     assert!(error.contains("line 3: `model.prior.intercept`"), "{error}");
     assert!(error.contains("has no intercept"), "{error}");
     let all = parse(&format!("{DATA}[prior]\nintercept = 'normal(0, 1)'\n{MODEL}")).unwrap();

@@ -1,8 +1,13 @@
 //! Studies that are right, the defaults, and overrides.
 
 use super::*;
-use crate::model::Prior;
-use crate::{Error, Level};
+use consilience::model::Prior;
+use consilience::study::{
+    Combine, Data, EvidenceOptions, Kernel, Local, Missing, Overrides, Points, PriorTable, ShareRule,
+    Split, SplitBy,
+};
+use consilience::{Error, Level};
+use std::path::{Path, PathBuf};
 
 const FULL: &str = r##"
 [data]
@@ -56,12 +61,13 @@ kernel = "portable"
 
 #[test]
 fn everything_that_can_be_said_is_read() {
-    let study = parse(FULL).unwrap();
+    let read = file(FULL).unwrap();
+    assert_eq!(read.folder, Path::new("folder"));
+    let (study, line) = (&read.study, |key: &str| read.lines.line(key).unwrap());
     assert_eq!(
         study.data,
         Data {
             path: vec!["../data/*.csv".into(), "b.parquet".into()],
-            folder: "folder".into(),
             missing: Missing::Error,
             weights: Some("n".into()),
             columns: Some(vec!["late".into(), "n".into()]),
@@ -84,16 +90,18 @@ fn everything_that_can_be_said_is_read() {
         Some(Prior::StudentT { df: 3.0, mean: 0.0, scale: 2.5 }.into())
     );
     assert_eq!(study.prior.log_dispersion.unwrap().to_string(), "cauchy(0, 1)");
-    assert_eq!(study.prior.parameters["age"].line, 21);
+    assert_eq!(line("prior.parameters.age"), 21);
     let [first, second] = &study.models[..] else { panic!("two models") };
     assert_eq!(first.name, "carrier and delay");
-    assert_eq!((first.line, first.formula_line, first.probability), (22, 24, 0.75));
+    assert_eq!((line("model[0]"), line("model[0].formula")), (22, 24));
+    assert_eq!(study.probabilities(), [0.75, 0.25]);
     assert_eq!(first.prior.coefficients, Some(Prior::Laplace { mean: 1.0, scale: 2.0 }.into()));
     let named = first.prior.parameters["carrier UA"];
-    assert_eq!(named, NamedPrior { prior: Prior::Normal { mean: 0.0, sd: 2.0 }.into(), line: 32 });
+    assert_eq!(named, Prior::Normal { mean: 0.0, sd: 2.0 }.into());
+    assert_eq!(line("model[0].prior.parameters.carrier UA"), 32);
     // The name is the formula on one line; the formula stays as it is.
     assert_eq!((second.name.as_str(), second.formula.as_str()), ("late ~ age", "late ~\n  age"));
-    assert_eq!((second.line, second.formula_line, second.probability), (33, 34, 0.25));
+    assert_eq!((line("model[1]"), line("model[1].formula")), (33, 34));
     let expected = EvidenceOptions {
         local: Local::Importance,
         combine: Combine::Normal,
@@ -110,14 +118,16 @@ fn everything_that_can_be_said_is_read() {
     };
     assert_eq!(study.evidence, expected);
     // 3 + 1 is not 1: said, with the number.
-    let [note] = &study.notes[..] else { panic!("one note: {:?}", study.notes) };
+    let notes = read.notes();
+    let [note] = &notes[..] else { panic!("one note: {notes:?}") };
     assert_eq!((note.level, note.value), (Level::Note, Some(4.0)));
     assert_eq!(note.code, "probabilities-normalised");
 }
 
 #[test]
 fn defaults_are_as_documented() {
-    let study = parse(&format!("{DATA}{MODEL}")).unwrap();
+    let read = file(&format!("{DATA}{MODEL}")).unwrap();
+    let study = &read.study;
     assert_eq!(study.data.path, ["d.csv"]);
     assert_eq!(study.data, Data { path: vec!["d.csv".into()], ..study.data.clone() });
     assert_eq!((study.data.missing, study.data.comment), (Missing::Drop, Some('#')));
@@ -144,8 +154,8 @@ fn defaults_are_as_documented() {
     assert_eq!((local, combine, draws), (Local::Auto, Combine::Exact, 10_000));
     assert_eq!((se_target, rounds, seed, kernel), (0.01, 60, 1, Kernel::Auto));
     assert_eq!(study.prior, PriorTable::default());
-    assert_eq!((study.models[0].name.as_str(), study.models[0].probability), ("y ~ x", 1.0));
-    assert_eq!(study.notes, []);
+    assert_eq!((study.models[0].name.as_str(), study.probabilities()), ("y ~ x", vec![1.0]));
+    assert_eq!(read.notes(), []);
 }
 
 #[test]
@@ -153,21 +163,21 @@ fn probabilities_are_equal_or_normalised() {
     let study = |ps: [&str; 3]| {
         let model = |(name, p)| format!("{MODEL}name = \"{name}\"\n{p}\n");
         let models: String = ["a", "b", "c"].into_iter().zip(ps).map(model).collect();
-        parse(&format!("{DATA}{models}")).unwrap()
+        file(&format!("{DATA}{models}")).unwrap()
     };
-    let of = |study: &Study| study.models.iter().map(|m| m.probability).collect::<Vec<_>>();
+    let of = |file: &StudyFile| file.study.probabilities();
     let equal = study([""; 3]);
-    assert_eq!((of(&equal), equal.notes.len()), (vec![1.0 / 3.0; 3], 0));
+    assert_eq!((of(&equal), equal.notes().len()), (vec![1.0 / 3.0; 3], 0));
     let exact = study(["probability = 0.5", "probability = 0.25", "probability = 0.25"]);
-    assert_eq!((of(&exact), exact.notes.len()), (vec![0.5, 0.25, 0.25], 0));
+    assert_eq!((of(&exact), exact.notes().len()), (vec![0.5, 0.25, 0.25], 0));
     let nearly = study(["probability = 0.5", "probability = 0.25", "probability = 0.2500000001"]);
-    assert_eq!(nearly.notes.len(), 0);
+    assert_eq!(nearly.notes().len(), 0);
     assert!((of(&nearly).iter().sum::<f64>() - 1.0).abs() < 1e-15);
     let thirds = study(["probability = 0.33"; 3]);
-    assert_eq!((of(&thirds), thirds.notes.len()), (vec![1.0 / 3.0; 3], 1));
+    assert_eq!((of(&thirds), thirds.notes().len()), (vec![1.0 / 3.0; 3], 1));
     // The sum overflows, the probabilities do not.
     let huge = study(["probability = 1e308"; 3]);
-    assert_eq!((of(&huge), huge.notes[0].value), (vec![1.0 / 3.0; 3], None));
+    assert_eq!((of(&huge), huge.notes()[0].value), (vec![1.0 / 3.0; 3], None));
 }
 
 #[test]
@@ -183,21 +193,21 @@ fn shards_are_kept_when_the_data_fix_them() {
 #[test]
 fn unused_clusters_are_noted() {
     let text = format!("{DATA}[split]\nclusters = 5\n{MODEL}");
-    let mut study = parse(&text).unwrap();
-    assert_eq!(study.notes[0].code, "clusters-unused");
-    assert!(study.notes[0].message.contains("line 4"), "{:?}", study.notes);
+    let mut study = file(&text).unwrap();
+    assert_eq!(study.notes()[0].code, "clusters-unused");
+    assert!(study.notes()[0].message.contains("line 4"), "{:?}", study.notes());
     // The note goes when its reason goes.
     study.apply(&Overrides { by: Some(SplitBy::Cluster), ..Overrides::default() }).unwrap();
-    assert_eq!((study.notes.len(), study.split.clusters), (0, 5));
+    assert_eq!((study.notes().len(), study.study.split.clusters), (0, 5));
 }
 
 #[test]
 fn other_spellings_of_toml_are_the_same_study() {
     let table = parse(&format!("{DATA}{MODEL}")).unwrap();
     let inline = "data.path = ['d.csv']\nmodel = [\n{formula = 'y ~ x', family = 'gaussian'}]";
-    let inline = parse(inline).unwrap();
-    assert_eq!((inline.data, &inline.models[0].name), (table.data, &table.models[0].name));
-    assert_eq!(inline.models[0].line, 3);
+    let inline = file(inline).unwrap();
+    assert_eq!(inline.study, table);
+    assert_eq!(inline.lines.line("model[0]"), Some(3));
     // A byte order mark and Windows line ends.
     let windows = format!("\u{feff}{DATA}{MODEL}").replace('\n', "\r\n");
     assert_eq!(parse(&windows).unwrap().models, table.models);
@@ -209,7 +219,7 @@ fn other_spellings_of_toml_are_the_same_study() {
 
 #[test]
 fn overrides_win() {
-    let mut study = parse(FULL).unwrap();
+    let mut read = file(FULL).unwrap();
     let overrides = Overrides {
         data: Some(vec!["mine.csv".into()]),
         shards: Some(3),
@@ -224,8 +234,9 @@ fn overrides_win() {
         rounds: Some(9),
         kernel: Some(Kernel::Auto),
     };
-    study.apply(&overrides).unwrap();
-    assert_eq!((study.data.path.join(" "), study.data.folder), ("mine.csv".into(), PathBuf::new()));
+    read.apply(&overrides).unwrap();
+    let StudyFile { study, folder, .. } = read;
+    assert_eq!((study.data.path.join(" "), folder), ("mine.csv".into(), PathBuf::new()));
     assert_eq!(
         (study.split.shards, study.split.by, study.split.seed),
         (Some(3), SplitBy::Random, 11)
@@ -235,22 +246,24 @@ fn overrides_win() {
     assert_eq!((e.seed, e.local, e.combine), (12, Local::Laplace, Combine::Exact));
     assert_eq!((e.draws, e.se_target, e.rounds, e.kernel), (500, 0.5, 9, Kernel::Auto));
 
-    let mut same = parse(FULL).unwrap();
+    let mut same = file(FULL).unwrap();
     same.apply(&Overrides::default()).unwrap();
-    assert_eq!(same, parse(FULL).unwrap());
+    assert_eq!(same, file(FULL).unwrap());
 }
 
 #[test]
 fn overrides_come_before_the_checks_of_the_whole() {
-    let file = Path::new("study.toml");
+    let path = Path::new("study.toml");
     let data = Overrides { data: Some(vec!["x.csv".into()]), ..Overrides::default() };
     for text in [MODEL.to_string(), format!("[data]\n{MODEL}")] {
-        assert!(Study::parse(&text, file).is_err());
-        assert_eq!(Study::parse_with(&text, file, &data).unwrap().data.path, ["x.csv"]);
+        assert!(parse(&text).is_err());
+        let read = StudyFile::parse_with(&text, path, &data).unwrap();
+        assert_eq!(read.paths().unwrap(), ["x.csv"]);
     }
     let clash = format!("{DATA}[evidence]\nlocal = \"none\"\ncombine = \"normal\"\n{MODEL}");
     let exact = Overrides { combine: Some(Combine::Exact), ..Overrides::default() };
-    assert_eq!(Study::parse_with(&clash, file, &exact).unwrap().evidence.local, Local::None);
+    let read = StudyFile::parse_with(&clash, path, &exact).unwrap();
+    assert_eq!(read.study.evidence.local, Local::None);
 }
 
 #[test]
@@ -272,13 +285,13 @@ fn wrong_overrides_are_refused_and_change_nothing() {
         ),
     ];
     for (overrides, needles) in cases {
-        let mut study = parse(&text).unwrap();
+        let mut study = file(&text).unwrap();
         let error = study.apply(&overrides).unwrap_err();
         assert!(error.is_input());
         for needle in needles {
             assert!(error.to_string().contains(needle), "{error} lacks {needle}");
         }
-        assert_eq!(study, parse(&text).unwrap());
+        assert_eq!(study, file(&text).unwrap());
     }
 }
 
@@ -296,8 +309,10 @@ fn names_parse_print_and_serialise_alike() {
     }
     let study = parse(FULL).unwrap();
     let json = serde_json::to_string(&study).unwrap();
-    let back: Study = serde_json::from_str(&json).unwrap();
-    assert_eq!(back, Study { lines: BTreeMap::new(), ..study });
+    assert_eq!(serde_json::from_str::<Study>(&json).unwrap(), study);
+    assert_eq!(Study::from_toml(&study.to_toml()).unwrap(), study);
+    let least = parse(&format!("{DATA}{MODEL}")).unwrap();
+    assert_eq!(Study::from_toml(&least.to_toml()).unwrap(), least);
 }
 
 #[test]
@@ -305,11 +320,12 @@ fn files_are_read_or_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("study.toml");
     std::fs::write(&path, format!("{DATA}{MODEL}")).unwrap();
-    let study = Study::read(&path).unwrap();
-    assert_eq!((study.data.folder, study.file), (folder.path().to_path_buf(), path.clone()));
+    let study = StudyFile::read(&path).unwrap();
+    assert_eq!(study.lines.place("data").file, Some(path.clone()));
+    assert_eq!(study.folder, folder.path());
 
     let refused = |path: &Path, needle: &str| {
-        let error = Study::read(path).unwrap_err();
+        let error = StudyFile::read(path).unwrap_err();
         assert!(matches!(error, Error::Input { .. }));
         let text = error.to_string();
         assert!(text.contains(needle) && text.contains(path.to_str().unwrap()), "{text}");

@@ -1,9 +1,8 @@
 //! Studies for tables of all kinds.
 
-use super::*;
-use crate::data::table::{Column, MISSING};
-use crate::data::{Formula, Origin};
-use crate::study::Study;
+use consilience::data::table::{Column, MISSING};
+use consilience::data::{Formula, Origin, Table};
+use consilience::study::{Study, template};
 use std::sync::Arc;
 
 fn number(values: &[f64]) -> Column {
@@ -40,7 +39,7 @@ fn table(columns: Vec<(&str, Column)>) -> Table {
 fn made(columns: Vec<(&str, Column)>, outcome: Option<&str>) -> (String, Study) {
     let text = template(&table(columns), "d.csv", outcome).unwrap();
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
-    let study = Study::parse(&text, "d.toml".as_ref()).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let study = Study::from_toml(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
     for model in &study.models {
         Formula::parse(&model.formula).unwrap_or_else(|e| panic!("{e}\n{text}"));
     }
@@ -224,6 +223,6 @@ fn paths_are_escaped() {
     let table = table(vec![("y", number(&[0.0, 1.0]))]);
     for path in ["a \"b\"\\c\\u.csv", "tab\there\u{7f}", "größe [1]*.csv", "''"] {
         let text = template(&table, path, None).unwrap();
-        assert_eq!(Study::parse(&text, "d.toml".as_ref()).unwrap().data.path, [path]);
+        assert_eq!(Study::from_toml(&text).unwrap().data.path, [path]);
     }
 }

@@ -1,0 +1,87 @@
+//! Studies made by programs.
+
+use super::{Lines, ModelSpec, PriorSpec, PriorTable, SplitBy, Study, StudyFile};
+use crate::Result;
+use crate::model::Family;
+use std::path::Path;
+
+impl Study {
+    /// A study that says nothing yet: defaults everywhere, no data and no model.
+    pub fn new() -> Study {
+        Study::default()
+    }
+
+    /// Adds a data file, or a pattern of them.
+    pub fn path(mut self, path: impl Into<String>) -> Study {
+        self.data.path.push(path.into());
+        self
+    }
+
+    /// Splits the rows over this many shards.
+    pub fn shards(mut self, shards: usize) -> Study {
+        self.split.shards = Some(shards);
+        self
+    }
+
+    /// Splits the rows by this rule.
+    pub fn split_by(mut self, by: SplitBy) -> Study {
+        self.split.by = by;
+        self
+    }
+
+    /// Adds a model that goes by its formula.
+    pub fn model(self, formula: impl Into<String>, family: Family) -> Study {
+        self.with(ModelSpec::new(formula, family))
+    }
+
+    /// Adds a model.
+    pub fn with(mut self, model: ModelSpec) -> Study {
+        self.models.push(model);
+        self
+    }
+
+    /// The study in this TOML text. Errors name lines; those of a [`StudyFile`] also its file.
+    pub fn from_toml(text: &str) -> Result<Study> {
+        StudyFile::parse(text, Path::new("")).map(|file| file.study)
+    }
+
+    /// The study as TOML text, from which it is read as the same value.
+    pub fn to_toml(&self) -> String {
+        toml::to_string_pretty(self).expect("a study has nothing that TOML lacks")
+    }
+
+    /// The key of a model of this study: `model[2]`.
+    pub(crate) fn key_of(&self, model: &ModelSpec) -> String {
+        let index = self.models.iter().position(|other| other.name == model.name);
+        format!("model[{}]", index.unwrap_or(0))
+    }
+}
+
+impl From<Study> for StudyFile {
+    /// A study that stands in no file. Its paths start from the working directory.
+    fn from(study: Study) -> StudyFile {
+        StudyFile { study, folder: Default::default(), lines: Lines::default() }
+    }
+}
+
+impl ModelSpec {
+    /// A model that goes by its formula.
+    pub fn new(formula: impl Into<String>, family: Family) -> ModelSpec {
+        let formula = formula.into();
+        // A formula may run over lines; a name may not.
+        let name = formula.split_whitespace().collect::<Vec<_>>().join(" ");
+        ModelSpec { name, formula, family, probability: None, prior: PriorTable::default() }
+    }
+
+    /// The same model under this name.
+    pub fn named(mut self, name: impl Into<String>) -> ModelSpec {
+        self.name = name.into();
+        self
+    }
+
+    /// The same model with this prior for a parameter, or for all parameters of a term.
+    pub fn prior(mut self, parameter: impl Into<String>, prior: PriorSpec) -> ModelSpec {
+        self.prior.parameters.insert(parameter.into(), prior);
+        self
+    }
+}

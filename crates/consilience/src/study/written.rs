@@ -1,0 +1,110 @@
+//! How the parts of a study are written and read where serde's own way is not what a study file has.
+
+use super::{ModelSpec, PriorSpec, PriorTable};
+use crate::error::clip;
+use crate::model::Family;
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+
+/// A model as it is written: perhaps without a name.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WrittenModel {
+    name: Option<String>,
+    #[serde(default)]
+    formula: String,
+    family: Family,
+    probability: Option<f64>,
+    #[serde(default)]
+    prior: PriorTable,
+}
+
+impl From<WrittenModel> for ModelSpec {
+    fn from(written: WrittenModel) -> ModelSpec {
+        let WrittenModel { name, formula, family, probability, prior } = written;
+        let model = ModelSpec { probability, prior, ..ModelSpec::new(formula, family) };
+        match name {
+            Some(name) => model.named(name.trim()),
+            None => model,
+        }
+    }
+}
+
+/// A text, or a list of texts.
+pub(super) fn one_or_more<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
+    struct Texts;
+    impl<'de> Visitor<'de> for Texts {
+        type Value = Vec<String>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a text or a list of texts")
+        }
+
+        fn visit_str<E>(self, text: &str) -> Result<Vec<String>, E> {
+            Ok(vec![text.to_string()])
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<String>, A::Error> {
+            std::iter::from_fn(|| list.next_element().transpose()).collect()
+        }
+    }
+    d.deserialize_any(Texts)
+}
+
+/// Names without the blanks around them.
+pub(super) fn trimmed<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Vec<String>>, D::Error> {
+    let names: Option<Vec<String>> = Deserialize::deserialize(d)?;
+    Ok(names.map(|names| names.iter().map(|name| name.trim().to_string()).collect()))
+}
+
+pub(super) fn delimiter<'de, D: Deserializer<'de>>(d: D) -> Result<Option<char>, D::Error> {
+    let text = String::deserialize(d)?;
+    if text == "tab" {
+        return Ok(Some('\t'));
+    }
+    single(&text, "one character, or \"tab\"").map(Some).map_err(D::Error::custom)
+}
+
+pub(super) fn comment<'de, D: Deserializer<'de>>(d: D) -> Result<Option<char>, D::Error> {
+    let text = String::deserialize(d)?;
+    if text.is_empty() {
+        return Ok(None);
+    }
+    single(&text, "one character, or \"\" for none").map(Some).map_err(D::Error::custom)
+}
+
+/// The one character of a text that can part or mark the lines of a text file.
+fn single(text: &str, wanted: &str) -> Result<char, String> {
+    let mut characters = text.chars();
+    match (characters.next(), characters.next()) {
+        (Some(c), None) if separates(c) => Ok(c),
+        (Some(_), None) => Err(format!("must be {wanted}, and {SEPARATOR}, not `{}`", clip(text))),
+        _ => Err(format!("must be {wanted}, not `{}`", clip(text))),
+    }
+}
+
+/// What can part or mark the lines of a text file.
+pub(super) const SEPARATOR: &str = "an ASCII punctuation mark, blank or tab (no quote)";
+
+/// The reader works on bytes; and what numbers, names and quoting need is taken.
+pub(super) fn separates(c: char) -> bool {
+    c == '\t' || c == ' ' || c.is_ascii_punctuation() && c != '"'
+}
+
+pub(super) fn character<S: Serializer>(c: &Option<char>, s: S) -> Result<S::Ok, S::Error> {
+    s.serialize_str(&c.map(String::from).unwrap_or_default())
+}
+
+impl Serialize for PriorSpec {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for PriorSpec {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<PriorSpec, D::Error> {
+        let text = String::deserialize(d)?;
+        text.parse().map_err(|error: crate::Error| D::Error::custom(error))
+    }
+}
