@@ -3,7 +3,6 @@
 mod centred;
 mod chunks;
 pub mod coordinates;
-pub mod family;
 pub mod gaussian;
 pub mod likelihood;
 mod merge;
@@ -16,7 +15,7 @@ pub mod unbounded;
 pub use centred::Centred;
 pub(crate) use chunks::{chunk_rows, over_chunks};
 pub use coordinates::{Coordinates, Warped};
-pub use family::Family;
+pub use crate::kernel::Family;
 pub use gaussian::Gaussian;
 pub use likelihood::Likelihood;
 pub use prior::Prior;
