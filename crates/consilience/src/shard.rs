@@ -221,7 +221,8 @@ impl Shard {
 
     /// The moments of every column of a design, and those of the offsets.
     fn spreads(&self, model: &Model) -> Result<(Vec<Moments>, Moments)> {
-        let recipe = &model.recipe;
+        let Some(regression) = model.regression() else { return Ok(Default::default()) };
+        let recipe = &regression.recipe();
         let batches = self.data.batches(chunk_rows(recipe.columns.len()));
         let parts = over_chunks(batches.len(), |k| {
             let design = recipe.design(&*self.data.batch(batches[k].clone())?)?;

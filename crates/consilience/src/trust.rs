@@ -80,10 +80,13 @@ fn draws(order: &FitOrder) -> Fault {
 }
 
 fn model(model: &Model) -> Fault {
-    let extra = usize::from(model.family.extra().is_some());
-    let fits = model.parameters.len() == model.recipe.columns.len() + extra;
+    let Some(regression) = model.regression() else { return Ok(()) };
+    let extra = usize::from(regression.family.extra().is_some());
+    let known = regression.design.columns.len();
+    let fits = model.parameters.len() == regression.active.len() + extra
+        && regression.active.iter().all(|&j| (j as usize) < known);
     ensure(fits, "its model does not hold together")?;
-    recipe(&model.recipe)
+    recipe(&regression.design)
 }
 
 fn recipe(recipe: &Recipe) -> Fault {
@@ -223,7 +226,7 @@ fn levels(found: &Levels) -> Fault {
 }
 
 fn survey(found: &Survey, model: &Model, units: bool) -> Fault {
-    let columns = &model.parameters[..model.recipe.columns.len().min(model.parameters.len())];
+    let columns = model.coefficients();
     let free: Vec<usize> =
         (0..columns.len()).filter(|&j| columns[j].prior.fixed().is_none()).collect();
     let p = free.len();
