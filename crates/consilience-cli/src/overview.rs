@@ -2,7 +2,7 @@
 
 use crate::shell::word;
 use crate::text::{counted, grouped, list};
-use consilience::model::{Family, Model};
+use consilience::model::Model;
 use consilience::plan::Plan;
 use consilience::study::{Combine, Local, ShareRule};
 use std::fmt::Write;
@@ -90,7 +90,7 @@ fn evidence(plan: &Plan) -> String {
             "augmented: one round of Gibbs sampling with {draws} draws, of which {} conditionals are combined (seed {seed})",
             grouped(options.proposals.min(options.draws) as f64)
         ),
-        _ if options.statistics && plan.settings[0].model.family == Family::Gaussian => {
+        _ if options.statistics && plan.settings[0].model.is_gaussian() => {
             "exact: one round of sufficient statistics, the rest at the centre".to_string()
         }
         _ => {

@@ -100,11 +100,11 @@ fn write_shards(folder: &Path) {
     for case in CASES {
         let plan = plan(case);
         let model = &plan.settings[0].model;
-        let design = model
-            .recipe
+        let recipe = model.regression().expect("a regression").recipe();
+        let design = recipe
             .design(&plan.engine().shard(0).data().table().expect("rows"))
             .expect("a design");
-        let mut text = format!("response,{}\n", model.recipe.names().join(","));
+        let mut text = format!("response,{}\n", recipe.names().join(","));
         for (i, y) in design.response.iter().enumerate() {
             let row: Vec<String> = design.columns.iter().map(|c| c[i].to_string()).collect();
             text += &format!("{y},{}\n", row.join(","));

@@ -2,7 +2,7 @@
 
 use super::{bayes_factor, counted, estimate, free, grouped, probability, table};
 use consilience::compare::{Comparison, ModelPull, ShardPull};
-use consilience::model::Prior;
+use consilience::model::{Family, Prior};
 use std::fmt::Write;
 
 /// The most shards that are shown of those left out.
@@ -33,7 +33,8 @@ pub fn parameters(comparison: &Comparison) -> String {
     let mut out = String::new();
     for model in &comparison.models {
         let count = counted(free(model), "free parameter");
-        let _ = writeln!(out, "\nParameters of {} ({}, {count})\n", model.name, model.family);
+        let family = model.family.map_or("", Family::name);
+        let _ = writeln!(out, "\nParameters of {} ({family}, {count})\n", model.name);
         let head = ["parameter", "mean", "sd", "2.5%", "50%", "97.5%", "prior"];
         let mut rows = vec![head.map(String::from)];
         rows.extend(model.parameters.iter().map(|p| {

@@ -50,7 +50,7 @@ pub(crate) fn baselines(
     let mut all = votes(&settings, &fits)?;
     all.extend(of_upsampled(&upsampled));
     let mut kinds = vec![Combine::Normal, Combine::CmcIs];
-    if settings.iter().all(|s| s.model.family.is_binary() && s.model.has_normal_priors()) {
+    if settings.iter().all(|s| s.model.is_binary() && s.model.has_normal_priors()) {
         kinds.push(Combine::Augmented);
     }
     kinds.push(Combine::Exact);

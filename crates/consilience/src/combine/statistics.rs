@@ -11,13 +11,13 @@ use super::{
     Agreement, Combination, CombineDiagnostics, Evidence, Fits, LeftOut, Next, PosteriorDraws,
     Setting, homogeneity, leave_one_out,
 };
-use crate::data::{Places, union};
+use crate::data::{Places, Recipe, union};
 use crate::engine::Session;
 use crate::estimate::{Linear, newton};
 use crate::fit::{Diagnostics, FitOrder, Summary, fit};
 use crate::math::stream;
 use crate::model::{
-    Centred, Coordinates, Family, Gaussian, Likelihood, Model, Subposterior, Warped,
+    Centred, Coordinates, Gaussian, Likelihood, Model, Subposterior, Warped,
 };
 use crate::question::{Answer, Answers, Expand, Points, Question, Weigh};
 use crate::study::{Combine, EvidenceOptions, Local};
@@ -47,12 +47,13 @@ pub(super) fn gather(session: &Session, settings: &[Setting]) -> Result<Option<A
     let suits = |s: &Setting| {
         s.options.combine == Combine::Exact
             && s.options.statistics
-            && s.model.family == Family::Gaussian
+            && s.model.is_gaussian()
     };
-    let recipes: Vec<_> = settings.iter().map(|s| &s.model.recipe).collect();
     if !settings.iter().all(suits) {
         return Ok(None);
     }
+    let recipes = settings.iter().filter_map(|s| s.model.regression()).map(|r| r.recipe());
+    let recipes: Vec<Recipe> = recipes.collect();
     let (recipe, places) = union(&recipes);
     let columns = recipe.columns.len() + 1;
     if columns > MOST_COLUMNS {

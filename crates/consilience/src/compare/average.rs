@@ -1,5 +1,6 @@
 //! Coefficients averaged over models.
 
+use crate::model::Family;
 use super::ModelResult;
 use serde::Serialize;
 
@@ -31,13 +32,14 @@ pub struct Average {
 
 /// Averages over models, where their coefficients mean the same.
 pub(super) fn averages(models: &[ModelResult]) -> Averages {
-    let link = models[0].family.link();
-    if let Some(other) = models.iter().find(|m| m.family.link() != link) {
+    let link_of = |m: &ModelResult| m.family.map_or("unknown", Family::link);
+    let link = link_of(&models[0]);
+    if let Some(other) = models.iter().find(|m| link_of(m) != link) {
         let reason = format!(
             "coefficients of `{}` ({link} link) and `{}` ({} link) do not measure the same thing",
             models[0].name,
             other.name,
-            other.family.link()
+            link_of(other)
         );
         return Averages { reason: Some(reason), parameters: Vec::new() };
     }
@@ -48,8 +50,9 @@ pub(super) fn averages(models: &[ModelResult]) -> Averages {
         }
     }
     // A model without log_sd or log_dispersion is not one in which that is 0.
-    let own = |name: &&str| models.iter().any(|m| m.family.extra() == Some(name));
-    let everywhere = |name: &&str| models.iter().all(|m| m.family.extra() == Some(name));
+    let has = |m: &ModelResult, name: &str| m.family.and_then(Family::extra) == Some(name);
+    let own = |name: &&str| models.iter().any(|m| has(m, name));
+    let everywhere = |name: &&str| models.iter().all(|m| has(m, name));
     names.retain(|name| !own(name) || everywhere(name));
     let parameters = names.into_iter().map(|name| average(models, name)).collect();
     Averages { reason: None, parameters }

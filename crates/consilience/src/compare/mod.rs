@@ -88,7 +88,7 @@ pub struct ModelResult {
     /// Its formula, as read.
     pub formula: String,
     /// Its likelihood.
-    pub family: Family,
+    pub family: Option<Family>,
     /// log p(y).
     pub log_evidence: Estimate,
     /// log p(y) minus the best model's: at most 0.
@@ -248,7 +248,7 @@ impl Comparison {
             models.push(ModelResult {
                 name: settings[i].model.name.clone(),
                 formula: formulas[i].clone(),
-                family: settings[i].model.family,
+                family: settings[i].model.family(),
                 log_evidence: evidence.log_z,
                 log_bayes_factor: bayes_factor,
                 strength: (i != best).then(|| Strength::of(bayes_factor.value)),

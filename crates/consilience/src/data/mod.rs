@@ -60,4 +60,4 @@ pub use shard_data::ShardData;
 pub(crate) use shard_file::{read_shard, write_shard};
 pub use table::{Column, Origin, Table};
 pub use terms::{MAX_TERMS, Term, Terms};
-pub use union::{Places, union};
+pub use union::{Places, Shared, union};

@@ -4,7 +4,20 @@
 use super::simd::{Cpu, Portable};
 #[cfg(target_arch = "x86_64")]
 use super::x86::{Avx2, Avx512};
-use crate::study::Kernel;
+use serde::{Deserialize, Serialize};
+
+/// Whose instructions the hot loops use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Kernel {
+    /// The best that the CPU has. One kind of CPU always gives the same bits; another may
+    /// differ from it in the last ones.
+    #[default]
+    Auto,
+    /// Plain ones: slower, and the same bits on every machine.
+    Portable,
+}
 
 /// A way through the hot loops.
 #[derive(Debug, Clone, Copy)]

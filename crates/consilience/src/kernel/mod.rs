@@ -14,6 +14,7 @@
 #![allow(clippy::needless_range_loop)]
 
 mod dispatch;
+mod family;
 mod functions;
 mod large;
 mod laws;
@@ -24,6 +25,6 @@ mod simd;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-pub use crate::study::Kernel;
-pub use dispatch::Path;
+pub use dispatch::{Kernel, Path};
+pub use family::Family;
 pub use rows::{Extra, Rows};

@@ -1,6 +1,7 @@
 //! The loops over rows: values at many points, and derivatives at one.
 
 use super::dispatch::Work;
+use super::family::Family;
 use super::large::{LargeNegativeBinomial, LargePoisson};
 use super::laws::{
     Law, Logistic, LogisticOnes, NegativeBinomial, Outcomes, Poisson, Probit, Slopes, Sum,
@@ -10,7 +11,6 @@ use super::products::{Lower, add_columns, line_sum, offset};
 use super::rows::{Block, Extra, GROUP, Group, Rows};
 use super::simd::{Cpu, Line, Vector};
 use crate::math::{Compensated, Matrix};
-use crate::model::Family;
 
 /// Calls a generic function with the law of the rows, or with that of its rows of count 1.
 macro_rules! with_law {

@@ -1,11 +1,10 @@
 //! Rows of data in panels.
 
-use super::dispatch::Path;
+use super::dispatch::{Kernel, Path};
+use super::family::Family;
 use super::passes::{Derive, Gram, Predict, Transposed, Values};
 use super::simd::{LANES, Lanes, Line};
 use crate::math::{Matrix, dot_compensated};
-use crate::model::Family;
-use crate::study::Kernel;
 use crate::target::Expansion;
 use std::ops::Range;
 

@@ -3,8 +3,7 @@
 
 use crate::data::ShardData;
 use crate::kernel::Rows;
-use crate::model::Model;
-use crate::model::piece::Piece;
+use crate::model::piece::{Piece, Whole};
 use crate::{Error, Result};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -47,7 +46,7 @@ pub struct Chunks {
 #[derive(Debug)]
 pub struct Away {
     /// The model.
-    pub model: Model,
+    pub whole: Whole,
     /// The rows.
     pub data: ShardData,
     /// Which of them make a chunk.
@@ -88,7 +87,7 @@ impl Chunks {
     fn build(&self, k: usize) -> Result<Rows> {
         let away = self.away.as_ref().expect("a chunk that is not held can be built");
         let table = away.data.batch(away.ranges[k].clone())?;
-        Ok(Piece::of(&away.model, &table)?.into_rows().expect("chunks are not of Gaussians"))
+        Ok(Piece::of(&away.whole, &table)?.into_rows().expect("chunks are not of Gaussians"))
     }
 
     fn failure(&self) -> std::sync::MutexGuard<'_, Option<Error>> {

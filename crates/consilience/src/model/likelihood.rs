@@ -1,7 +1,7 @@
 //! The likelihood of one shard's rows under one model.
 
 use super::chunks::{Away, Chunks, chunk_rows, over_chunks};
-use super::piece::{Outcomes, Piece, PieceBody, has_large_counts};
+use super::piece::{Outcomes, Piece, PieceBody, Whole, has_large_counts};
 use crate::data::{Design, ShardData};
 use crate::kernel::{Extra, Kernel, Rows};
 use crate::math::{Compensated, Matrix};
@@ -64,16 +64,17 @@ impl Likelihood {
         data: &ShardData,
         room: &(dyn Fn(usize) -> bool + Sync),
     ) -> Result<Likelihood> {
-        let columns = model.recipe.columns.len();
-        let ranges = data.batches(chunk_rows(columns));
+        let regression = model.regression().ok_or_else(|| unknown(model))?;
+        let ranges = data.batches(chunk_rows(regression.active.len()));
+        let whole = Whole::new(regression, model.coefficients());
         let pieces = over_chunks(ranges.len(), |k| {
-            let mut piece = Piece::of(model, &*data.batch(ranges[k].clone())?)?;
+            let mut piece = Piece::of(&whole, &*data.batch(ranges[k].clone())?)?;
             piece.keep_if(room);
             Ok(piece)
         });
         let pieces: Vec<Piece> = pieces.into_iter().collect::<Result<_>>()?;
-        let fixed_extra = model.parameters.get(columns).and_then(|p| p.prior.fixed());
-        let away = Away { model: model.clone(), data: data.clone(), ranges };
+        let fixed_extra = model.own_parameter().and_then(|p| p.prior.fixed());
+        let away = Away { whole, data: data.clone(), ranges };
         Ok(Likelihood::of_pieces(pieces, fixed_extra, Some(away)))
     }
 
@@ -123,9 +124,9 @@ impl Likelihood {
 
     /// The most bytes that the likelihood of a model on so many rows can take.
     pub fn most_memory(model: &Model, rows: usize) -> usize {
-        let columns = model.recipe.columns.len();
-        match model.family {
-            Family::Gaussian => 3 * columns * columns * size_of::<f64>(),
+        let columns = model.coefficients().len();
+        match model.family() {
+            Some(Family::Gaussian) => 3 * columns * columns * size_of::<f64>(),
             // The columns; offset, count and total of every row; the columns' numbers.
             _ => (rows + 8) * (columns + 4) * size_of::<f64>(),
         }
@@ -274,6 +275,11 @@ impl Likelihood {
             }
         }
     }
+}
+
+fn unknown(model: &Model) -> Error {
+    let message = format!("there is no likelihood `{}` here", model.likelihood_name());
+    Error::numeric(message).for_model(&model.name)
 }
 
 /// The rows' part of the log-likelihood at each point. No point's value depends on its company.

@@ -3,13 +3,13 @@
 mod centred;
 mod chunks;
 pub mod coordinates;
-pub mod family;
 pub mod gaussian;
 pub mod likelihood;
 mod merge;
 mod notation;
 mod piece;
 pub mod prior;
+mod regression;
 mod share;
 pub mod subposterior;
 pub mod unbounded;
@@ -17,15 +17,14 @@ pub mod unbounded;
 pub use centred::Centred;
 pub(crate) use chunks::{chunk_rows, over_chunks};
 pub use coordinates::{Coordinates, Warped};
-pub use family::Family;
+pub use crate::kernel::Family;
 pub use gaussian::Gaussian;
 pub use likelihood::Likelihood;
 pub use prior::Prior;
+pub use regression::Regression;
 pub use share::Share;
 pub use subposterior::Subposterior;
 
-use crate::data::{Recipe, Variable};
-use crate::kernel::Kernel;
 use crate::math::fingerprint;
 use serde::{Deserialize, Serialize};
 
@@ -44,17 +43,67 @@ pub struct Parameter {
 pub struct Model {
     /// Its name in the study.
     pub name: String,
-    /// Its likelihood.
-    pub family: Family,
-    /// How a table becomes a design.
-    pub recipe: Recipe,
-    /// One per design column, in order, then the family's own parameter.
+    /// Of a regression one per column, in order, then the family's own parameter.
     pub parameters: Vec<Parameter>,
-    /// Whose instructions evaluations use.
-    pub kernel: Kernel,
+    /// Its likelihood.
+    pub body: Body,
+}
+
+/// Whose likelihood a model has.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Body {
+    /// Ours.
+    Regression(Regression),
+    /// Somebody else's: parameters and priors are all that is known of it here.
+    Foreign {
+        /// The name by which shards know it.
+        likelihood: String,
+    },
 }
 
 impl Model {
+    /// Its family and columns, unless the likelihood is somebody else's.
+    pub fn regression(&self) -> Option<&Regression> {
+        match &self.body {
+            Body::Regression(regression) => Some(regression),
+            Body::Foreign { .. } => None,
+        }
+    }
+
+    /// Its family, if it is one of ours.
+    pub fn family(&self) -> Option<Family> {
+        self.regression().map(|r| r.family)
+    }
+
+    /// What its likelihood is called: by the family, or as shards know it.
+    pub fn likelihood_name(&self) -> &str {
+        match &self.body {
+            Body::Regression(regression) => regression.family.name(),
+            Body::Foreign { likelihood } => likelihood,
+        }
+    }
+
+    /// Whether it is Gaussian.
+    pub fn is_gaussian(&self) -> bool {
+        self.family() == Some(Family::Gaussian)
+    }
+
+    /// Whether its outcome is a class (0 or 1).
+    pub fn is_binary(&self) -> bool {
+        self.family().is_some_and(Family::is_binary)
+    }
+
+    /// The coefficients, free or fixed: all parameters but the family's own.
+    pub fn coefficients(&self) -> &[Parameter] {
+        let columns = self.regression().map_or(self.parameters.len(), |r| r.active.len());
+        &self.parameters[..columns.min(self.parameters.len())]
+    }
+
+    /// The family's own parameter, if it has one.
+    pub fn own_parameter(&self) -> Option<&Parameter> {
+        self.parameters.get(self.coefficients().len())
+    }
+
     /// The number of its random streams: by name, so that it keeps them in any company.
     pub fn stream(&self) -> u64 {
         fingerprint(&self.name)
@@ -64,11 +113,10 @@ impl Model {
     /// they hold fixed.
     pub fn likelihood_hash(&self) -> u64 {
         let fixed: Vec<Option<f64>> = self.parameters.iter().map(|p| p.prior.fixed()).collect();
-        let content = (self.family, &self.recipe, fixed);
-        let bytes = postcard::to_stdvec(&content).expect("a model can always be written");
-        bytes.iter().fold(0, |hash: u64, &byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3).rotate_left(23)
-        })
+        match &self.body {
+            Body::Regression(r) => hash(&(r.family, &r.design, &r.active, fixed)),
+            Body::Foreign { likelihood } => hash(&(likelihood, fixed)),
+        }
     }
 
     /// The parameters that are not held fixed: the coordinates of θ.
@@ -85,21 +133,15 @@ impl Model {
     /// that could give way to it.
     pub fn has_one_peak(&self) -> bool {
         let light = |p: &Parameter| matches!(p.prior, Prior::Normal { .. } | Prior::Laplace { .. });
-        let own = self.parameters.get(self.recipe.columns.len());
-        self.free().all(light) && own.is_none_or(|p| p.prior.fixed().is_some())
+        let concave = self.own_parameter().is_none_or(|p| p.prior.fixed().is_some());
+        self.regression().is_some() && concave && self.free().all(light)
     }
 
     /// The number, among the free ones, of the parameter that says how large misfits may be, and a value of
     /// it under which a model that explains nothing is no great misfit.
     pub fn noise(&self) -> Option<(usize, f64)> {
-        let own = self.parameters.get(self.recipe.columns.len())?;
-        let facts = &self.recipe.response;
-        let spread = 0.5 * libm::log(facts.sd * facts.sd + facts.mean * facts.mean);
-        let value = match self.family {
-            Family::Gaussian if spread.is_finite() => spread,
-            _ => 0.0,
-        };
-        own.prior.fixed().is_none().then(|| (self.dim() - 1, value))
+        let (regression, own) = (self.regression()?, self.own_parameter()?);
+        own.prior.fixed().is_none().then(|| (self.dim() - 1, regression.noise()))
     }
 
     /// The number of free parameters d.
@@ -117,10 +159,10 @@ impl Model {
     /// a coefficient is measured against the coefficient's prior.
     pub fn with_prior_scale(&self, factor: f64) -> Model {
         let mut model = self.clone();
-        for (parameter, column) in model.parameters.iter_mut().zip(&self.recipe.columns) {
-            if !column.is_intercept() {
-                parameter.prior = parameter.prior.scaled(factor);
-            }
+        let intercept = |j: usize| self.regression().is_some_and(|r| r.column(j).is_intercept());
+        for j in (0..self.coefficients().len()).filter(|&j| !intercept(j)) {
+            let prior = &mut model.parameters[j].prior;
+            *prior = prior.scaled(factor);
         }
         model
     }
@@ -133,42 +175,28 @@ impl Model {
     /// Where a search for the mode starts: the outcome's mean through the intercept (or through
     /// the dummies that stand in for it), its spread, and 0 for the rest.
     pub fn start(&self) -> Vec<f64> {
-        let facts = &self.recipe.response;
-        let level = likelihood::link_of_mean(self.family, facts.mean, facts.weight);
-        let carriers = self.intercept_columns();
-        let own = |name: &str| match name {
-            "log_sd" if facts.sd > 0.0 => libm::log(facts.sd),
-            _ => 0.0,
-        };
+        let Some(regression) = self.regression() else { return vec![0.0; self.dim()] };
+        let (level, carriers) = (regression.level(), regression.intercept_columns());
+        let columns = regression.active.len();
         let mut start = Vec::new();
         for (j, parameter) in self.parameters.iter().enumerate() {
             if parameter.prior.fixed().is_some() {
                 continue;
             }
-            start.push(match self.recipe.columns.get(j) {
-                None => own(&parameter.name),
-                Some(_) if carriers.contains(&j) => level,
-                Some(_) => 0.0,
+            start.push(match j < columns {
+                false => regression.start_of(&parameter.name),
+                true if carriers.contains(&j) => level,
+                true => 0.0,
             });
         }
         start
     }
+}
 
-    /// The columns that carry the outcome's general level: the intercept, or the first factor that
-    /// is coded by a dummy for every level.
-    pub(crate) fn intercept_columns(&self) -> Vec<usize> {
-        let columns = &self.recipe.columns;
-        if let Some(intercept) = columns.iter().position(|c| c.is_intercept()) {
-            return vec![intercept];
-        }
-        for (v, variable) in self.recipe.variables.iter().enumerate() {
-            let Variable::Factor { levels, .. } = variable else { continue };
-            let alone = |j: &usize| matches!(columns[*j].parts.as_slice(), [part] if part.variable as usize == v);
-            let dummies: Vec<usize> = (0..columns.len()).filter(alone).collect();
-            if dummies.len() == levels.len() {
-                return dummies;
-            }
-        }
-        Vec::new()
-    }
+/// A number that differs between contents.
+pub(crate) fn hash(content: &impl Serialize) -> u64 {
+    let bytes = postcard::to_stdvec(content).expect("a model can always be written");
+    bytes.iter().fold(0, |hash: u64, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3).rotate_left(23)
+    })
 }

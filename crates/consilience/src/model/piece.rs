@@ -1,11 +1,11 @@
 //! What a chunk of rows brings to a likelihood.
 
-use crate::data::{Design, Table};
+use crate::data::{Design, Recipe, Table};
 use crate::kernel::{Kernel, Rows};
 use crate::math::Compensated;
 use crate::math::counts::{Dispersion, saturated};
 use crate::model::merge::{Merged, Outcome};
-use crate::model::{Centred, Family, Model};
+use crate::model::{Centred, Family, Parameter, Regression};
 use crate::{Error, Result};
 use libm::lgamma;
 use std::collections::BTreeMap;
@@ -31,27 +31,54 @@ pub(super) enum PieceBody {
     },
 }
 
+/// What the pieces of a likelihood have in common.
+#[derive(Debug)]
+pub(super) struct Whole {
+    family: Family,
+    /// The model's own columns.
+    recipe: Recipe,
+    /// The value of each coefficient that is held fixed.
+    fixed: Vec<Option<f64>>,
+    /// Whether the laws of large counts are taken.
+    large: bool,
+    kernel: Kernel,
+}
+
+impl Whole {
+    /// Of a regression whose coefficients are these.
+    pub fn new(regression: &Regression, coefficients: &[Parameter]) -> Whole {
+        let (family, facts) = (regression.family, regression.response());
+        Whole {
+            family,
+            recipe: regression.recipe(),
+            fixed: coefficients.iter().map(|p| p.prior.fixed()).collect(),
+            large: has_large_counts(family, facts.mean * facts.weight),
+            kernel: regression.kernel,
+        }
+    }
+}
+
+/// Fails at the place of an outcome that the family cannot have.
+pub(crate) fn refuse_outcomes(family: Family, text: &str, outcomes: &[f64], table: &Table) -> Result<()> {
+    for (row, &y) in outcomes.iter().enumerate() {
+        if let Some(wanted) = family.refuses(y) {
+            let message = format!(
+                "the outcome {y} does not fit family = \"{family}\", which needs {wanted}; {}",
+                remedy(family, text)
+            );
+            return Err(Error::input_at(table.place(row, Some(text)), message));
+        }
+    }
+    Ok(())
+}
+
 impl Piece {
     /// The rows of a table under a model. An outcome that the family cannot have is an error that names
     /// its place.
-    pub fn of(model: &Model, table: &Table) -> Result<Piece> {
-        let design = model.recipe.design(table)?;
-        for (row, &y) in design.response.iter().enumerate() {
-            if let Some(wanted) = model.family.refuses(y) {
-                let place = table.place(row, Some(&model.recipe.response.text));
-                let message = format!(
-                    "the outcome {y} does not fit family = \"{}\", which needs {wanted}; {}",
-                    model.family,
-                    remedy(model.family, &model.recipe.response.text)
-                );
-                return Err(Error::input_at(place, message));
-            }
-        }
-        let coefficients = &model.parameters[..design.columns.len()];
-        let fixed: Vec<Option<f64>> = coefficients.iter().map(|p| p.prior.fixed()).collect();
-        let facts = &model.recipe.response;
-        let large = has_large_counts(model.family, facts.mean * facts.weight);
-        Ok(Piece::new(model.family, design, &fixed, large, model.kernel))
+    pub fn of(whole: &Whole, table: &Table) -> Result<Piece> {
+        let design = whole.recipe.design(table)?;
+        refuse_outcomes(whole.family, &whole.recipe.response.text, &design.response, table)?;
+        Ok(Piece::new(whole.family, design, &whole.fixed, whole.large, whole.kernel))
     }
 
     /// The rows of a design. `fixed[j]` holds coefficient j. `large` is whether the laws of large counts are

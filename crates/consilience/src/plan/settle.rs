@@ -3,10 +3,10 @@
 use super::outline::{at_formula, in_study};
 use super::units;
 use crate::combine::{Extras, Setting};
-use crate::data::{INTERCEPT, Recipe, Request, ResponseKind, Terms, agree_or_blame};
+use crate::data::{INTERCEPT, Recipe, Request, ResponseKind, Shared, Terms, agree_or_blame};
 use crate::engine::Session;
 use crate::math::Matrix;
-use crate::model::{Family, Model, Parameter, Share};
+use crate::model::{Body, Family, Model, Parameter, Regression, Share};
 use crate::question::{Answers, Describe, Question, Survey, SurveyAnswer};
 use crate::study::{
     ModelSpec, ParameterName, PriorSpec, Role, ShareRule, Study, resolve_priors,
@@ -35,22 +35,45 @@ pub(super) fn settle(study: &Study, terms: &[Terms], session: &Session) -> Resul
         study.models.iter().zip(&recipes).map(|(m, r)| parameter_names(m.family, r)).collect();
     unmatched_study_priors(study, names.iter().flatten())?;
     let mut models = Vec::new();
-    for ((spec, recipe), names) in study.models.iter().zip(recipes).zip(names) {
-        fitting_outcome(study, spec, &recipe)?;
+    for (spec, recipe) in study.models.iter().zip(&recipes) {
+        fitting_outcome(study, spec, recipe)?;
+    }
+    let regressions = regressions(study, &recipes);
+    for ((spec, regression), names) in study.models.iter().zip(regressions).zip(names) {
         let priors = resolve_priors(study, spec, &names)?;
         let parameter =
             |(n, p): (ParameterName, &PriorSpec)| Parameter { name: n.name, prior: p.prior };
         let parameters = names.into_iter().zip(&priors).map(parameter).collect();
-        let model = Model {
-            name: spec.name.clone(),
-            family: spec.family,
-            recipe,
-            parameters,
-            kernel: study.evidence.kernel,
-        };
+        let body = Body::Regression(regression);
+        let model = Model { name: spec.name.clone(), parameters, body };
         models.push((Arc::new(model), priors));
     }
     Ok(models)
+}
+
+/// The models' families and columns. Those that have family, outcome, offsets and weights in common share
+/// a design.
+fn regressions(study: &Study, recipes: &[Recipe]) -> Vec<Regression> {
+    let mut designs: Vec<(Family, Shared)> = Vec::new();
+    let mut places = Vec::new();
+    for (spec, recipe) in study.models.iter().zip(recipes) {
+        let known = designs.iter_mut().enumerate().filter(|(_, (family, _))| *family == spec.family);
+        let place = known.into_iter().find_map(|(k, (_, shared))| Some((k, shared.take_in(recipe)?)));
+        places.push(place.unwrap_or_else(|| {
+            let mut shared = Shared::new(recipe);
+            let active = shared.take_in(recipe).expect("a design takes its own recipe in");
+            designs.push((spec.family, shared));
+            (designs.len() - 1, active)
+        }));
+    }
+    let designs: Vec<(Family, Arc<Recipe>)> =
+        designs.into_iter().map(|(family, shared)| (family, Arc::new(shared.into_design()))).collect();
+    let kernel = study.evidence.kernel;
+    let regression = |(k, active): (usize, Vec<u32>)| {
+        let (family, design) = designs[k].clone();
+        Regression { family, design, active, kernel }
+    };
+    places.into_iter().map(regression).collect()
 }
 
 fn parameter_names(family: Family, recipe: &Recipe) -> Vec<ParameterName> {

@@ -1,8 +1,8 @@
 //! What one standard deviation is: how priors `per sd` become priors in the parameters' own units.
 
-use crate::data::{Moments, Recipe};
+use crate::data::Moments;
 use crate::model::likelihood::link_of_mean;
-use crate::model::{Family, Model, Prior};
+use crate::model::{Family, Model, Prior, Regression};
 use crate::question::SurveyAnswer;
 use crate::study::PriorSpec;
 use crate::{Error, Result};
@@ -17,19 +17,20 @@ pub(super) fn settled(
     written: &[PriorSpec],
     surveys: &[SurveyAnswer],
 ) -> Result<Arc<Model>> {
-    if !written.iter().any(|spec| spec.per_sd) {
+    let Some(regression) = model.regression().filter(|_| written.iter().any(|spec| spec.per_sd))
+    else {
         return Ok(model);
-    }
+    };
     let mut settled = Model::clone(&model);
-    let units = Units::new(&model, surveys);
-    let levels = model.intercept_columns();
+    let units = Units::new(regression, surveys);
+    let levels = regression.intercept_columns();
     // The columns that the outcome's level stands in lean on the priors of the others.
-    let columns = model.recipe.columns.len();
+    let columns = regression.active.len();
     let others = (0..columns).filter(|j| !levels.contains(j));
     for j in others.chain(columns..written.len()).filter(|&j| written[j].per_sd) {
         settled.parameters[j].prior = match j < columns {
             true => written[j].prior.in_units(0.0, units.of_column(j)),
-            false => units.of_own_parameter(model.family, written[j].prior),
+            false => units.of_own_parameter(regression.family, written[j].prior),
         };
     }
     for &j in levels.iter().filter(|&&j| written[j].per_sd) {
@@ -50,7 +51,7 @@ pub(super) fn settled(
 
 /// What a standard deviation is in the data of all shards.
 struct Units<'a> {
-    recipe: &'a Recipe,
+    regression: &'a Regression,
     /// The moments of each design column.
     columns: Vec<Moments>,
     /// What one unit of the linear predictor is: the outcome's standard deviation in gaussian models.
@@ -60,7 +61,7 @@ struct Units<'a> {
 }
 
 impl<'a> Units<'a> {
-    fn new(model: &'a Model, surveys: &[SurveyAnswer]) -> Units<'a> {
+    fn new(regression: &'a Regression, surveys: &[SurveyAnswer]) -> Units<'a> {
         // In the shards' order, which every run has.
         let merged = |of: &dyn Fn(&SurveyAnswer) -> (f64, f64)| {
             let moments = |survey: &SurveyAnswer| {
@@ -70,18 +71,18 @@ impl<'a> Units<'a> {
             };
             surveys.iter().map(moments).fold(Moments::default(), Moments::merge)
         };
-        let response = &model.recipe.response;
-        let mean = match model.family {
+        let response = regression.response();
+        let mean = match regression.family {
             Family::Logistic | Family::Probit => 0.0,
             family => link_of_mean(family, response.mean, response.weight),
         };
-        let outcome = match model.family {
+        let outcome = match regression.family {
             Family::Gaussian if response.sd > 0.0 => response.sd,
             _ => 1.0,
         };
-        let columns = 0..model.recipe.columns.len();
+        let columns = 0..regression.active.len();
         Units {
-            recipe: &model.recipe,
+            regression,
             columns: columns.map(|j| merged(&|s| (s.means[j], s.squares[j]))).collect(),
             outcome,
             level: mean - merged(&|s| (s.offset, 0.0)).mean,
@@ -92,8 +93,12 @@ impl<'a> Units<'a> {
     /// have is no reason to expect a large effect.
     fn of_column(&self, j: usize) -> f64 {
         let sd = self.columns[j].sd();
-        let own = self.recipe.is_indicator(&self.recipe.columns[j]) || sd == 0.0;
+        let own = self.is_indicator(j) || sd == 0.0;
         self.outcome / if own { 1.0 } else { sd }
+    }
+
+    fn is_indicator(&self, j: usize) -> bool {
+        self.regression.design.is_indicator(self.regression.column(j))
     }
 
     /// The prior of the family's own parameter.
@@ -109,8 +114,8 @@ impl<'a> Units<'a> {
     /// Σ mean·β further, of which the priors of the βs say how much that may be.
     fn of_level(&self, model: &Model, levels: &[usize], prior: Prior) -> Prior {
         let (mut origin, mut square) = (self.level, 0.0);
-        for (j, column) in self.recipe.columns.iter().enumerate() {
-            if !levels.contains(&j) && !self.recipe.is_indicator(column) {
+        for j in 0..self.columns.len() {
+            if !levels.contains(&j) && !self.is_indicator(j) {
                 let (mean, slope) = (self.columns[j].mean, model.parameters[j].prior);
                 origin -= mean * slope.centre();
                 square += (mean * slope.spread()) * (mean * slope.spread());

@@ -43,10 +43,13 @@ pub(super) fn order(order: &FitOrder) -> Fault {
 }
 
 pub(super) fn model(model: &Model) -> Fault {
-    let extra = usize::from(model.family.extra().is_some());
-    let fits = model.parameters.len() == model.recipe.columns.len() + extra;
+    let Some(regression) = model.regression() else { return Ok(()) };
+    let extra = usize::from(regression.family.extra().is_some());
+    let known = regression.design.columns.len();
+    let fits = model.parameters.len() == regression.active.len() + extra
+        && regression.active.iter().all(|&j| (j as usize) < known);
     ensure(fits, "its model does not hold together")?;
-    recipe(&model.recipe)
+    recipe(&regression.design)
 }
 
 pub(super) fn recipe(recipe: &Recipe) -> Fault {

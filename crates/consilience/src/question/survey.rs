@@ -76,8 +76,7 @@ impl Kind for Survey {
     }
 
     fn accept(&self, found: &SurveyAnswer) -> Fault {
-        let model = &self.model;
-        let columns = &model.parameters[..model.recipe.columns.len().min(model.parameters.len())];
+        let columns = self.model.coefficients();
         let free: Vec<usize> =
             (0..columns.len()).filter(|&j| columns[j].prior.fixed().is_none()).collect();
         let p = free.len();
@@ -152,7 +151,8 @@ impl Kind for Survey {
 
 /// The moments of every column of a design, and those of the offsets.
 fn spreads(shard: &Shard, model: &Model) -> Result<(Vec<Moments>, Moments)> {
-    let (recipe, data) = (&model.recipe, shard.data());
+    let Some(regression) = model.regression() else { return Ok(Default::default()) };
+    let (recipe, data) = (regression.recipe(), shard.data());
     let batches = data.batches(chunk_rows(recipe.columns.len()));
     let parts = over_chunks(batches.len(), |k| {
         let design = recipe.design(&*data.batch(batches[k].clone())?)?;

@@ -1,6 +1,7 @@
 //! The choices that a study makes by name.
 
 use crate::error::{clip, nearest, suggestion};
+pub use crate::kernel::Kernel;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -16,6 +17,13 @@ macro_rules! named {
             $($(#[$doc])* #[serde(rename = $name)] $variant),+
         }
 
+        by_name! { $type { $($variant = $name),+ } }
+    };
+}
+
+/// What an enum can do whose values have names.
+macro_rules! by_name {
+    ($type:ident { $($variant:ident = $name:literal),+ $(,)? }) => {
         impl $type {
             /// All values, in the order of the documentation.
             pub const ALL: [$type; [$($name),+].len()] = [$($type::$variant),+];
@@ -119,17 +127,7 @@ named! {
     }
 }
 
-named! {
-    /// Whose instructions the hot loops use.
-    Kernel {
-        /// The best that the CPU has. One kind of CPU always gives the same bits; another may
-        /// differ from it in the last ones.
-        #[default]
-        Auto = "auto",
-        /// Plain ones: slower, and the same bits on every machine.
-        Portable = "portable",
-    }
-}
+by_name! { Kernel { Auto = "auto", Portable = "portable" } }
 
 named! {
     /// Which share of the prior a shard gets.

@@ -1,0 +1,80 @@
+//! A regression's family and columns.
+
+use super::likelihood::link_of_mean;
+use crate::data::{Recipe, RecipeColumn, Response, Variable};
+use crate::kernel::{Family, Kernel};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// A family over some columns of a design, which all models of a study share that have its family,
+/// outcome, offsets and weights: so a shard builds rows once for all of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Regression {
+    /// The family.
+    pub family: Family,
+    /// How a table becomes a design.
+    pub design: Arc<Recipe>,
+    /// The numbers of the model's own columns in it, in the model's order.
+    pub active: Vec<u32>,
+    /// Whose instructions evaluations use.
+    pub kernel: Kernel,
+}
+
+impl Regression {
+    /// The outcome.
+    pub fn response(&self) -> &Response {
+        &self.design.response
+    }
+
+    /// One of its columns, counted from 0 in the model's order.
+    pub fn column(&self, number: usize) -> &RecipeColumn {
+        &self.design.columns[self.active[number] as usize]
+    }
+
+    /// Its columns, in the model's order.
+    pub fn columns(&self) -> impl Iterator<Item = &RecipeColumn> {
+        self.active.iter().map(|&j| &self.design.columns[j as usize])
+    }
+
+    /// The design that has its own columns and no others.
+    pub fn recipe(&self) -> Recipe {
+        self.design.part(&self.active)
+    }
+
+    /// The outcome's mean on the scale of the linear predictor.
+    pub(super) fn level(&self) -> f64 {
+        let facts = self.response();
+        link_of_mean(self.family, facts.mean, facts.weight)
+    }
+
+    /// Where a search for the family's own parameter starts.
+    pub(super) fn start_of(&self, own: &str) -> f64 {
+        let sd = self.response().sd;
+        if own == "log_sd" && sd > 0.0 { libm::log(sd) } else { 0.0 }
+    }
+
+    /// A value of the family's own parameter under which a model that explains nothing is no great misfit.
+    pub(super) fn noise(&self) -> f64 {
+        let facts = self.response();
+        let spread = 0.5 * libm::log(facts.sd * facts.sd + facts.mean * facts.mean);
+        if self.family == Family::Gaussian && spread.is_finite() { spread } else { 0.0 }
+    }
+
+    /// The columns that carry the outcome's general level: the intercept, or the first factor that
+    /// is coded by a dummy for every level.
+    pub(crate) fn intercept_columns(&self) -> Vec<usize> {
+        let columns: Vec<&RecipeColumn> = self.columns().collect();
+        if let Some(intercept) = columns.iter().position(|c| c.is_intercept()) {
+            return vec![intercept];
+        }
+        for (v, variable) in self.design.variables.iter().enumerate() {
+            let Variable::Factor { levels, .. } = variable else { continue };
+            let alone = |j: &usize| matches!(columns[*j].parts.as_slice(), [part] if part.variable as usize == v);
+            let dummies: Vec<usize> = (0..columns.len()).filter(alone).collect();
+            if dummies.len() == levels.len() {
+                return dummies;
+            }
+        }
+        Vec::new()
+    }
+}
