@@ -1,8 +1,9 @@
 //! A shard: rows, and the likelihoods of models on them, of which questions are answered.
 
-use crate::Result;
 use crate::data::ShardData;
-use crate::model::{Likelihood, Model, Share, Subposterior};
+use crate::error::clip;
+use crate::model::{Body, Foreign, Likelihood, LogLikelihood, Model, Share, Subposterior};
+use crate::{Error, Result};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -56,6 +57,8 @@ pub struct Shard {
     /// Likelihoods built so far, by what they depend on: one study asks about a model many times,
     /// and maybe under several priors.
     likelihoods: Mutex<HashMap<u64, Arc<Likelihood>>>,
+    /// Likelihoods that are not ours, by the names under which models know them.
+    foreign: HashMap<String, Arc<Foreign>>,
     /// What they may take, together with those of other shards.
     budget: Arc<Budget>,
 }
@@ -64,12 +67,17 @@ impl Shard {
     /// A shard of these rows.
     pub fn new(index: usize, rows: impl Into<ShardData>) -> Shard {
         let (likelihoods, budget) = (Mutex::default(), Arc::default());
-        Shard { index, data: rows.into(), likelihoods, budget }
+        Shard { index, data: rows.into(), likelihoods, foreign: HashMap::new(), budget }
     }
 
     /// Shares the memory for likelihoods with other shards.
     pub fn with_budget(self, budget: Arc<Budget>) -> Shard {
         Shard { budget, ..self }
+    }
+
+    /// Teaches it a likelihood of its rows that is not ours: models know it by this name.
+    pub fn learn(&mut self, name: &str, likelihood: Foreign) {
+        self.foreign.insert(name.to_string(), Arc::new(likelihood));
     }
 
     /// Its number, counted from 0.
@@ -109,6 +117,25 @@ impl Shard {
         Ok(known().entry(key).or_insert(likelihood).clone())
     }
 
+    /// The same of any model.
+    fn any_likelihood(&self, model: &Model) -> Result<Arc<dyn LogLikelihood>> {
+        let Body::Foreign { likelihood } = &model.body else { return Ok(self.likelihood(model)?) };
+        let known = self.foreign.get(likelihood).cloned();
+        let known = known.ok_or_else(|| {
+            let message = "this shard has no likelihood of that name; teach it with Shard::learn";
+            Error::input(format!("`{}`: {message}", clip(likelihood)))
+        })?;
+        if known.dim() == model.dim() {
+            return Ok(known);
+        }
+        Err(Error::input(format!(
+            "`{}`: the likelihood has {} parameters, and the model has {}",
+            clip(likelihood),
+            known.dim(),
+            model.dim()
+        )))
+    }
+
     /// What comes of a subposterior.
     pub(crate) fn on_target<T>(
         &self,
@@ -116,8 +143,8 @@ impl Shard {
         share: Share,
         work: impl FnOnce(Subposterior) -> Result<T>,
     ) -> Result<T> {
-        let likelihood = self.likelihood(model)?;
-        let w = share.of(likelihood.observations);
+        let likelihood = self.any_likelihood(model)?;
+        let w = share.of(likelihood.observations());
         let (priors, start) = (model.free_priors(), model.start());
         let result = work(Subposterior::new(likelihood.clone(), priors, w, start));
         match likelihood.take_failure() {

@@ -207,8 +207,8 @@ fn merged_rows_are_the_same_as_rows_kept_apart() {
         }
         let merged = target(family, &design, &[None; 2], 0.6);
         let apart = target(family, &apart, &[None; 2], 0.6);
-        assert_eq!(merged.likelihood().distinct, 6);
-        assert_eq!(apart.likelihood().distinct, 180);
+        assert_eq!(merged.likelihood().regression().unwrap().distinct, 6);
+        assert_eq!(apart.likelihood().regression().unwrap().distinct, 180);
         let (a, chib_a) = sample(&merged, 30_000, 200, 6);
         let (b, chib_b) = sample(&apart, 30_000, 200, 7);
         let gap = chib_a.log_z - chib_b.log_z;

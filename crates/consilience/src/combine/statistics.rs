@@ -16,9 +16,7 @@ use crate::engine::Session;
 use crate::estimate::{Linear, newton};
 use crate::fit::{Diagnostics, FitOrder, Summary, fit};
 use crate::math::stream;
-use crate::model::{
-    Centred, Coordinates, Gaussian, Likelihood, Model, Subposterior, Warped,
-};
+use crate::model::{Centred, Coordinates, Gaussian, Likelihood, Model, Subposterior, Warped};
 use crate::question::{Answer, Answers, Expand, Points, Question, Weigh};
 use crate::study::{Combine, EvidenceOptions, Local};
 use crate::target::{Expansion, Target};
@@ -45,9 +43,7 @@ pub(super) struct Pool {
 /// study are Gaussian or none is.
 pub(super) fn gather(session: &Session, settings: &[Setting]) -> Result<Option<Arc<Pool>>> {
     let suits = |s: &Setting| {
-        s.options.combine == Combine::Exact
-            && s.options.statistics
-            && s.model.is_gaussian()
+        s.options.combine == Combine::Exact && s.options.statistics && s.model.is_gaussian()
     };
     if !settings.iter().all(suits) {
         return Ok(None);

@@ -128,6 +128,11 @@ impl Moments {
         moments
     }
 
+    /// Moments of which only these are known.
+    pub(crate) fn of_sums(weight: f64, mean: f64, m2: f64) -> Moments {
+        Moments { rows: 1, weight, mean, m2, min: mean, max: mean }
+    }
+
     /// The standard deviation with n - 1 below; 0 for a single row.
     pub fn sd(&self) -> f64 {
         if self.weight > 1.0 { (self.m2 / (self.weight - 1.0)).sqrt() } else { 0.0 }

@@ -25,6 +25,11 @@ impl Threads {
         Threads { shards, pool }
     }
 
+    /// All shards, to teach them likelihoods.
+    pub(crate) fn shards_mut(&mut self) -> &mut [Shard] {
+        &mut self.shards
+    }
+
     /// The shard of this number.
     pub fn shard(&self, index: usize) -> &Shard {
         &self.shards[index]

@@ -59,7 +59,12 @@ impl Whole {
 }
 
 /// Fails at the place of an outcome that the family cannot have.
-pub(crate) fn refuse_outcomes(family: Family, text: &str, outcomes: &[f64], table: &Table) -> Result<()> {
+pub(crate) fn refuse_outcomes(
+    family: Family,
+    text: &str,
+    outcomes: &[f64],
+    table: &Table,
+) -> Result<()> {
     for (row, &y) in outcomes.iter().enumerate() {
         if let Some(wanted) = family.refuses(y) {
             let message = format!(

@@ -1,6 +1,6 @@
-//! The built-in target: a shard's likelihood times its share of the prior.
+//! What a shard works with: a likelihood times the shard's share of the prior.
 
-use super::{Likelihood, Prior};
+use super::{LogLikelihood, Prior};
 use crate::math::Matrix;
 use crate::target::{Expansion, Target};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// log f_s(θ) = κ log p(y_s|θ) + w_s log p(θ), with κ = 1 but for a shard that stands for many like it.
 #[derive(Debug, Clone)]
 pub struct Subposterior {
-    likelihood: Arc<Likelihood>,
+    likelihood: Arc<dyn LogLikelihood>,
     priors: Vec<Prior>,
     power: f64,
     share: f64,
@@ -21,7 +21,7 @@ impl Subposterior {
     /// The subposterior of a likelihood under these priors of its free parameters, which act with
     /// power `share`, as a part of the whole.
     pub fn new(
-        likelihood: Arc<Likelihood>,
+        likelihood: Arc<dyn LogLikelihood>,
         priors: Vec<Prior>,
         share: f64,
         start: Vec<f64>,
@@ -43,8 +43,8 @@ impl Subposterior {
     }
 
     /// The likelihood alone.
-    pub fn likelihood(&self) -> &Likelihood {
-        &self.likelihood
+    pub fn likelihood(&self) -> &dyn LogLikelihood {
+        &*self.likelihood
     }
 
     /// The priors of the free parameters.

@@ -1,6 +1,7 @@
 //! From a study to something that can run: data read and split, schema agreed, models settled.
 
 mod extras;
+mod foreign;
 mod gather;
 mod outline;
 mod room;
@@ -32,7 +33,7 @@ pub struct Plan<E = Threads> {
     pub files: Vec<PathBuf>,
     /// How the rows are split.
     pub partition: PartitionReport,
-    /// One per model, in the study's order.
+    /// One per model: the study's in its order, then those that were added.
     pub settings: Vec<Setting>,
     /// The models' formulas as they were read.
     pub formulas: Vec<String>,
@@ -133,7 +134,7 @@ impl<E: Engine> Plan<E> {
         let mut evidences = combine(&session, &settings)?;
         let scaled = evidences.split_off(self.settings.len());
         self.use_shard_draws(&mut evidences)?;
-        let probabilities = self.study.probabilities();
+        let probabilities = self.probabilities();
         let mut comparison = Comparison::new(
             &self.settings,
             &self.formulas,

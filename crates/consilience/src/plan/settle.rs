@@ -7,7 +7,7 @@ use crate::data::{INTERCEPT, Recipe, Request, ResponseKind, Shared, Terms, agree
 use crate::engine::Session;
 use crate::math::Matrix;
 use crate::model::{Body, Family, Model, Parameter, Regression, Share};
-use crate::question::{Answers, Describe, Question, Survey, SurveyAnswer};
+use crate::question::{Answers, Describe, Listed, Question, Survey, SurveyAnswer};
 use crate::study::{
     ModelSpec, ParameterName, PriorSpec, Role, ShareRule, Study, resolve_priors,
     unmatched_study_priors,
@@ -25,7 +25,7 @@ pub(super) fn settle(study: &Study, terms: &[Terms], session: &Session) -> Resul
         let question = Describe { requests: requests.to_vec(), weights: weights.clone() };
         Ok(match session.ask_one(&question)? {
             // What all say together is as good as what one says who has all rows.
-            sum @ Answers::Sum(_) => vec![sum.sum(&question)?.0],
+            Answers::Sum(all) => vec![Describe::take(all)?],
             each => each.each::<Describe>()?,
         })
     };
@@ -57,8 +57,10 @@ fn regressions(study: &Study, recipes: &[Recipe]) -> Vec<Regression> {
     let mut designs: Vec<(Family, Shared)> = Vec::new();
     let mut places = Vec::new();
     for (spec, recipe) in study.models.iter().zip(recipes) {
-        let known = designs.iter_mut().enumerate().filter(|(_, (family, _))| *family == spec.family);
-        let place = known.into_iter().find_map(|(k, (_, shared))| Some((k, shared.take_in(recipe)?)));
+        let known =
+            designs.iter_mut().enumerate().filter(|(_, (family, _))| *family == spec.family);
+        let place =
+            known.into_iter().find_map(|(k, (_, shared))| Some((k, shared.take_in(recipe)?)));
         places.push(place.unwrap_or_else(|| {
             let mut shared = Shared::new(recipe);
             let active = shared.take_in(recipe).expect("a design takes its own recipe in");
@@ -66,8 +68,10 @@ fn regressions(study: &Study, recipes: &[Recipe]) -> Vec<Regression> {
             (designs.len() - 1, active)
         }));
     }
-    let designs: Vec<(Family, Arc<Recipe>)> =
-        designs.into_iter().map(|(family, shared)| (family, Arc::new(shared.into_design()))).collect();
+    let designs: Vec<(Family, Arc<Recipe>)> = designs
+        .into_iter()
+        .map(|(family, shared)| (family, Arc::new(shared.into_design())))
+        .collect();
     let kernel = study.evidence.kernel;
     let regression = |(k, active): (usize, Vec<u32>)| {
         let (family, design) = designs[k].clone();
@@ -139,7 +143,10 @@ pub(super) fn survey(
     let answers = session.ask(&questions)?;
     let mut settings = Vec::new();
     for ((model, priors), answers) in models.into_iter().zip(answers) {
-        let surveys: Vec<SurveyAnswer> = answers.each::<Survey>()?;
+        let surveys: Vec<SurveyAnswer> = match answers {
+            Answers::Sum(all) => vec![Survey::take(all)?],
+            each => each.each::<Survey>()?,
+        };
         let total: f64 = surveys.iter().map(|s| s.observations).sum();
         if let Some(empty) = surveys.iter().position(|s| s.observations == 0.0) {
             let message = format!(
@@ -147,8 +154,7 @@ pub(super) fn survey(
             );
             return Err(Error::input_at(Place::key(""), message));
         }
-        let model =
-            units::settled(model, &priors, &surveys).map_err(in_study)?;
+        let model = units::settled(model, &priors, &surveys).map_err(in_study)?;
         let share = match study.split.share {
             ShareRule::Rows => Share::Rows { total },
             _ => Share::Equal { shards: session.shards() },

@@ -66,8 +66,7 @@ impl<'a> Units<'a> {
         let merged = |of: &dyn Fn(&SurveyAnswer) -> (f64, f64)| {
             let moments = |survey: &SurveyAnswer| {
                 let (mean, m2) = of(survey);
-                let weight = survey.observations;
-                Moments { rows: 1, weight, mean, m2, min: mean, max: mean }
+                Moments::of_sums(survey.observations, mean, m2)
             };
             surveys.iter().map(moments).fold(Moments::default(), Moments::merge)
         };

@@ -38,6 +38,15 @@ pub struct SurveyAnswer {
     pub offset: f64,
 }
 
+impl SurveyAnswer {
+    /// So many observations, of whose columns nothing is known.
+    pub(crate) fn of_rows(observations: f64) -> SurveyAnswer {
+        let (nonzero, means, squares) = Default::default();
+        let gram = Matrix::zeros(0, 0);
+        SurveyAnswer { observations, nonzero, gram, means, squares, offset: 0.0 }
+    }
+}
+
 impl Kind for Survey {
     const NAME: &'static str = "survey";
 
@@ -109,6 +118,26 @@ impl Kind for Survey {
             !(self.units && free.iter().enumerate().any(apart)),
             "its means of columns contradict its X'X",
         )
+    }
+
+    /// In the shards' order, as whoever has all of them would.
+    fn merge(&self, answers: &[SurveyAnswer]) -> Option<SurveyAnswer> {
+        let (first, others) = answers.split_first()?;
+        let mut sum = first.clone();
+        for other in others {
+            let own = Moments::of_sums(sum.observations, sum.offset, 0.0);
+            sum.offset = own.merge(Moments::of_sums(other.observations, other.offset, 0.0)).mean;
+            for (j, (mean, square)) in sum.means.iter_mut().zip(&mut sum.squares).enumerate() {
+                let own = Moments::of_sums(sum.observations, *mean, *square);
+                let new = Moments::of_sums(other.observations, other.means[j], other.squares[j]);
+                let both = own.merge(new);
+                (*mean, *square) = (both.mean, both.m2);
+            }
+            sum.nonzero.iter_mut().zip(&other.nonzero).for_each(|(sum, more)| *sum += more);
+            sum.gram.add_scaled(1.0, &other.gram);
+            sum.observations += other.observations;
+        }
+        Some(sum)
     }
 
     fn explain(&self) -> String {

@@ -150,7 +150,8 @@ impl<'a> Sampler<'a> {
         if target.likelihood().gaussian().is_some() {
             return Err(unsupported(Family::Gaussian));
         }
-        let Some(rows) = target.likelihood().rows() else {
+        let regression = target.likelihood().regression();
+        let Some((regression, rows)) = regression.and_then(|l| Some((l, l.rows()?))) else {
             let message = "Gibbs sampling visits every row for every draw, and there is no room for them all; allow more with --memory, use more shards, or use local = \"auto\"";
             return Err(Error::input(message));
         };
@@ -173,9 +174,7 @@ impl<'a> Sampler<'a> {
         }
         let latents = match rows[0].family() {
             Family::Logistic => Latents::Logistic(PolyaGamma::new()),
-            Family::Probit => {
-                Latents::Probit(factor(target.likelihood().gram(), &prior_precision)?)
-            }
+            Family::Probit => Latents::Probit(factor(regression.gram(), &prior_precision)?),
             other => return Err(unsupported(other)),
         };
         let chunk = |rows: &'a Rows| {

@@ -51,6 +51,7 @@ pub fn answer(
     };
     let study: Study = serde_json::from_str(study)
         .map_err(|e| wrong(format!("the study in it is not sound: {e}")))?;
+    study.check().map_err(|e| wrong(format!("the study in it is not sound: {e}")))?;
     if crate::run::study_hash(&study) != file.header.study {
         return Err(wrong("the study in it is not the one that its hash names".into()));
     }

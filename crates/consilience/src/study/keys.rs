@@ -190,7 +190,9 @@ pub(super) fn unknown(root: &DeTable<'_>) -> Option<(usize, String)> {
     let models = root.get("model").and_then(|value| value.get_ref().as_array());
     let models = models.into_iter().flatten().filter_map(|value| value.get_ref().as_table());
     let mut tables = vec![("", root)];
-    tables.extend(["data", "split", "evidence", "prior"].iter().filter_map(|&t| Some((t, table(t)?))));
+    tables.extend(
+        ["data", "split", "evidence", "prior"].iter().filter_map(|&t| Some((t, table(t)?))),
+    );
     for model in models {
         tables.push(("model", model));
         let prior = model.get("prior").and_then(|value| value.get_ref().as_table());

@@ -1,0 +1,105 @@
+//! Models of one's own: parameters and priors are known here, the likelihood only to the shards.
+
+use super::Plan;
+use crate::combine::{Extras, Setting};
+use crate::compare::PartitionReport;
+use crate::engine::{Engine, Threads, Traffic};
+use crate::model::{Body, Foreign, Model, Parameter, Prior, Share};
+use crate::question::SurveyAnswer;
+use crate::shard::Shard;
+use crate::study::{EvidenceOptions, Study};
+use crate::target::Target;
+use crate::{Error, Result};
+use std::sync::Arc;
+
+impl Model {
+    /// A model whose likelihood is somebody else's, known to shards by the model's name. Its parameters are on
+    /// unconstrained scales, in the order in which the likelihood takes them.
+    pub fn foreign(name: &str, parameters: &[(&str, Prior)]) -> Model {
+        let parameter =
+            |(name, prior): &(&str, Prior)| Parameter { name: name.to_string(), prior: *prior };
+        Model {
+            name: name.to_string(),
+            parameters: parameters.iter().map(parameter).collect(),
+            body: Body::Foreign { likelihood: name.to_string() },
+        }
+    }
+}
+
+impl Plan<Threads> {
+    /// Adds a model of one's own ([`Model::foreign`]) to those of the study, as likely as they are on average.
+    /// `likelihood` makes its log likelihood of a shard's rows: its free parameters are those of the model.
+    pub fn add_model<T: Target + Send + 'static>(
+        &mut self,
+        model: Model,
+        mut likelihood: impl FnMut(&Shard) -> Result<T>,
+    ) -> Result<()> {
+        for shard in self.engine.shards_mut() {
+            let target = Arc::new(likelihood(shard).map_err(|e| e.for_shard(shard.index()))?);
+            let rows = shard.data().rows() as f64;
+            shard.learn(model.likelihood_name(), Foreign::new(target, rows)?);
+        }
+        self.add_known(model)
+    }
+}
+
+impl<E: Engine> Plan<E> {
+    /// Compares models that the shards of an engine know, without any study or table. Shares of priors are
+    /// equal.
+    pub fn of_models(engine: E, models: Vec<Model>, options: EvidenceOptions) -> Result<Plan<E>> {
+        let shards = engine.shards();
+        let by = "given".into();
+        let partition =
+            PartitionReport { shards, rows: 0, dropped: 0, by, seed: 0, hash: String::new() };
+        let mut plan = Plan {
+            study: Study { evidence: options, ..Study::default() },
+            files: Vec::new(),
+            partition,
+            settings: Vec::new(),
+            formulas: Vec::new(),
+            warnings: Vec::new(),
+            engine,
+            traffic: Traffic::default(),
+            extras: Extras::default(),
+        };
+        models.into_iter().try_for_each(|model| plan.add_known(model))?;
+        if plan.settings.is_empty() {
+            return Err(Error::input("there is no model to compare; give at least one"));
+        }
+        Ok(plan)
+    }
+
+    /// Adds a model that the shards know by its name, as likely as the others are on average. Nothing is asked
+    /// of them to settle it.
+    pub fn add_known(&mut self, model: Model) -> Result<()> {
+        if self.settings.iter().any(|s| s.model.name == model.name) {
+            let message = format!("there is a model `{}` already; give another name", model.name);
+            return Err(Error::input(message));
+        }
+        let shards = self.engine.shards();
+        let known = self.settings.first();
+        let rows = |survey: &SurveyAnswer| SurveyAnswer::of_rows(survey.observations);
+        self.formulas.push(model.likelihood_name().to_string());
+        self.settings.push(Setting {
+            share: known.map_or(Share::Equal { shards }, |setting| setting.share),
+            shards,
+            surveys: known.map_or(Vec::new(), |s| s.surveys.iter().map(rows).collect()),
+            options: self.study.evidence.clone(),
+            warnings: Vec::new(),
+            extras: self.extras.clone(),
+            model: Arc::new(model),
+        });
+        Ok(())
+    }
+
+    /// The models' prior probabilities.
+    pub(super) fn probabilities(&self) -> Vec<f64> {
+        let mut all = self.study.probabilities();
+        let (own, total) = (all.len(), self.settings.len());
+        if own < total {
+            all.iter_mut().for_each(|p| *p *= own as f64 / total as f64);
+            all.resize(total, 1.0 / total as f64);
+        }
+        all
+    }
+}
