@@ -1,6 +1,6 @@
 //! The density contract: all that samplers and estimators know about a model.
 
-use crate::math::Matrix;
+use crate::math::{Cholesky, Matrix};
 use serde::{Deserialize, Serialize};
 
 /// An unnormalised log density on ℝᵈ: for a shard its subposterior
@@ -103,4 +103,19 @@ impl Expansion {
         }
         self.hessian.add_scaled(1.0, &other.hessian);
     }
+}
+
+/// A mode with the curvature there.
+#[derive(Debug, Clone)]
+pub struct Mode {
+    /// θ at the maximum.
+    pub theta: Vec<f64>,
+    /// log f there.
+    pub value: f64,
+    /// −∇² log f there, positive definite.
+    pub precision: Matrix,
+    /// Its Cholesky factor.
+    pub factor: Cholesky,
+    /// Half the squared Newton decrement: how far below the maximum the value may still be.
+    pub decrement: f64,
 }

@@ -14,12 +14,13 @@ mod rotated;
 pub mod search;
 pub mod shape;
 
+pub use crate::target::Mode;
 pub use chains::{ParameterDiagnostics, SampleDiagnostics};
 pub use chib::Chib;
 pub use importance::{Batch, Importance, Weighted};
 pub use laplace::Laplace;
 pub use linear::Linear;
-pub use newton::{Mode, Newton, Step};
+pub use newton::{Newton, Step};
 pub use search::Search;
 pub use shape::Shape;
 

@@ -3,27 +3,12 @@
 //! Written as a machine that is fed one expansion at a time, so that the same code climbs a shard's
 //! subposterior in a loop and the full posterior in rounds of questions.
 
-use crate::math::{Cholesky, Matrix, dot};
-use crate::target::{Expansion, Target};
+use crate::math::{Cholesky, dot};
+use crate::target::{Expansion, Mode, Target};
 use crate::{Error, Result};
 
 /// A slope, in nats per step, that leads nowhere.
 const LEVEL: f64 = 1e-5;
-
-/// A mode with the curvature there.
-#[derive(Debug, Clone)]
-pub struct Mode {
-    /// θ at the maximum.
-    pub theta: Vec<f64>,
-    /// log f there.
-    pub value: f64,
-    /// −∇² log f there, positive definite.
-    pub precision: Matrix,
-    /// Its Cholesky factor.
-    pub factor: Cholesky,
-    /// Half the squared Newton decrement: how far below the maximum the value may still be.
-    pub decrement: f64,
-}
 
 /// What a Newton machine wants next.
 #[derive(Debug, Clone)]

@@ -23,6 +23,28 @@ pub struct Outline {
 }
 
 impl Outline {
+    /// The same over the columns that the formulas name: nobody here knows all columns of all sites.
+    pub(crate) fn of_named_columns(study: impl Into<StudyFile>) -> Result<Outline> {
+        Outline::new(study, |file| {
+            let study = &file.study;
+            let mut names: BTreeSet<String> = study.data.weights.iter().cloned().collect();
+            if let SplitBy::Column(name) = &study.split.by {
+                names.insert(name.clone());
+            }
+            for model in &study.models {
+                let (columns, dot) = Formula::parse(&model.formula)?.columns_used();
+                if dot {
+                    return Err(Error::input(format!(
+                        "model `{}`: `.` stands for all columns, and sites may have different ones; name the columns",
+                        model.name
+                    )));
+                }
+                names.extend(columns);
+            }
+            Ok(names.into_iter().collect())
+        })
+    }
+
     /// Checks the study and reads the formulas, which must be of models that can be compared; then asks
     /// for the names of the data's columns and expands the formulas over them.
     pub fn new(

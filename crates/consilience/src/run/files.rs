@@ -119,7 +119,7 @@ impl<'a> Files<'a> {
                 "the site `{}` merged rare levels of {} into `{}`",
                 manifest.shards[shard].name,
                 columns.join(", "),
-                crate::site::OTHER
+                super::OTHER
             );
             let advice =
                 "that is the site's policy (min_rows); rows of such levels count as one level";

@@ -35,7 +35,7 @@ pub(crate) use manifest::schema_hash;
 pub use manifest::{Manifest, SchemaColumn, ShardEntry, ShardRows, study_hash};
 pub use message::{AnswerHeader, FORMAT, LARGEST_LETTER, LARGEST_QUESTION, QuestionHeader};
 pub(crate) use message::{Reply, encode_answer, hex, load, sha256_hex, unhex};
-pub use sites::{Received, SiteEntry};
+pub use sites::{OTHER, Received, SiteEntry, check_name};
 pub use status::{RoundStatus, Status};
 pub(crate) use work::answer_soundly;
 pub use work::{Kept, Work, WorkReport};

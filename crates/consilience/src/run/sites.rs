@@ -5,8 +5,7 @@ use super::exchange::{QuestionFile, answer_path, examine};
 use super::manifest::{SchemaColumn, ShardEntry};
 use super::message::{self, AnswerHeader, Kind, hex, sha256, unhex};
 use crate::compare::PartitionReport;
-use crate::plan::Gathered;
-use crate::site::check_name;
+use crate::plan::{Gathered, Outline};
 use crate::study::StudyFile;
 use crate::{Error, Place, Result};
 use std::path::{Path, PathBuf};
@@ -64,7 +63,7 @@ impl Run {
             }
             return Ok(run);
         }
-        let outline = crate::site::outline(study)?;
+        let outline = Outline::of_named_columns(study)?;
         let names: String = sites.iter().map(|s| format!("{}\n", s.name)).collect();
         let columns = outline.columns();
         let gathered = Gathered {
@@ -173,4 +172,19 @@ impl Run {
         crate::draft::write(&target, bytes)?;
         Ok(Received::New(name))
     }
+}
+
+/// The level that rare ones become.
+pub const OTHER: &str = "other";
+
+/// A site's name: it is part of file names.
+pub fn check_name(name: &str) -> Result<()> {
+    let fit = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if !name.is_empty() && name.len() <= 40 && name.chars().all(fit) {
+        return Ok(());
+    }
+    let name = crate::error::clip(name);
+    Err(Error::input(format!(
+        "`{name}` cannot be a site's name; use up to 40 letters, digits, `-` and `_`"
+    )))
 }

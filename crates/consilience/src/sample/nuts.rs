@@ -5,10 +5,9 @@
 //! mass matrix and step size on top.
 
 use super::{Chain, Sample};
-use crate::estimate::Mode;
 use crate::math::ziggurat::normal;
 use crate::math::{Matrix, Stream};
-use crate::target::Target;
+use crate::target::{Mode, Target};
 use crate::{Error, Result};
 use nuts_rs::Chain as _;
 use nuts_rs::{CpuLogpFunc, CpuMath, CpuMathError, DiagNutsSettings, HasDims, LogpError, Settings};

@@ -10,7 +10,7 @@ use crate::engine::Silent;
 use crate::plan::{Complete, Outline, Room, read_complete};
 use crate::run::{AnswerHeader, QuestionFile, Reply, encode_answer, sha256_hex};
 use crate::shard::Shard;
-use crate::study::{Study, StudyFile};
+use crate::study::Study;
 use crate::{Error, Level, Place, Result, Warning};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,6 @@ pub fn answer(
     };
     let study: Study = serde_json::from_str(study)
         .map_err(|e| wrong(format!("the study in it is not sound: {e}")))?;
-    study.check().map_err(|e| wrong(format!("the study in it is not sound: {e}")))?;
     if crate::run::study_hash(&study) != file.header.study {
         return Err(wrong("the study in it is not the one that its hash names".into()));
     }
@@ -60,7 +59,7 @@ pub fn answer(
         return Err(wrong(format!("it is not for the site `{site}`{known}")));
     };
     policy.allow(&file.header.study, &file.header.question, file.questions(), log)?;
-    let outline = outline(study)?;
+    let outline = Outline::of_named_columns(study)?;
     let columns = outline.columns();
     if crate::run::schema_hash(columns.iter().map(String::as_str)) != file.header.schema {
         return Err(wrong("it does not ask about the columns of its study (schema)".into()));
@@ -120,29 +119,6 @@ pub fn answer(
         sha256: sha256_hex(&bytes),
     };
     Ok(SiteAnswer { bytes, header, entry, warnings })
-}
-
-/// A study's formulas over the columns that they name: nobody here knows all columns of all sites.
-pub(crate) fn outline(study: impl Into<StudyFile>) -> Result<Outline> {
-    use crate::data::Formula;
-    Outline::new(study, |file| {
-        let study = &file.study;
-        let mut names: BTreeSet<String> = study.data.weights.iter().cloned().collect();
-        if let crate::study::SplitBy::Column(name) = &study.split.by {
-            names.insert(name.clone());
-        }
-        for model in &study.models {
-            let (columns, dot) = Formula::parse(&model.formula)?.columns_used();
-            if dot {
-                return Err(Error::input(format!(
-                    "model `{}`: `.` stands for all columns, and sites may have different ones; name the columns",
-                    model.name
-                )));
-            }
-            names.extend(columns);
-        }
-        Ok(names.into_iter().collect())
-    })
 }
 
 fn at_data(files: &[PathBuf], message: String) -> Error {

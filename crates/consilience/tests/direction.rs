@@ -1,0 +1,69 @@
+//! The arrows of ARCHITECTURE.md: a module uses only modules that stand before it in this list.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// From the bottom up.
+const ORDER: [&str; 21] = [
+    "error", "warning", "math", "target", "kernel", "draft", "data", "model", "sample", "estimate",
+    "fit", "study", "shard", "question", "engine", "combine", "compare", "plan", "run", "site",
+    "simulate",
+];
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The modules that a piece of code names after `crate::`, tests and comments left out.
+fn used(code: &str) -> BTreeSet<String> {
+    let code = code.split("#[cfg(test)]").next().unwrap_or("");
+    let code: String =
+        code.lines().filter(|l| !l.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
+    let word = |text: &str| -> String {
+        text.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect()
+    };
+    let mut modules = BTreeSet::new();
+    for rest in code.split("crate::").skip(1) {
+        match rest.strip_prefix('{') {
+            None => drop(modules.insert(word(rest))),
+            Some(list) => {
+                let list = list.split('}').next().unwrap_or("");
+                modules.extend(list.split(',').map(|item| word(item.trim())));
+            }
+        }
+    }
+    modules
+}
+
+#[test]
+fn modules_use_only_those_before_them() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let rank = |module: &str| ORDER.iter().position(|m| *m == module);
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    let (mut wrong, mut seen) = (Vec::new(), 0);
+    for file in files {
+        let inner = file.strip_prefix(&root).unwrap();
+        let top = inner.components().next().unwrap().as_os_str().to_string_lossy();
+        let module = top.trim_end_matches(".rs");
+        if module == "lib" {
+            continue;
+        }
+        let own = rank(module).unwrap_or_else(|| panic!("`{module}` has no place in the order"));
+        for other in used(&std::fs::read_to_string(&file).unwrap()) {
+            seen += 1;
+            if rank(&other).is_some_and(|other| other > own) {
+                wrong.push(format!("{} uses `{other}`", inner.display()));
+            }
+        }
+    }
+    assert!(seen > 300, "only {seen} uses were found: does the test still read them?");
+    assert!(wrong.is_empty(), "against the order:\n{}", wrong.join("\n"));
+}
