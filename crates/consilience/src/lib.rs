@@ -41,6 +41,7 @@ pub mod engine;
 mod error;
 pub mod estimate;
 mod fit;
+mod hex;
 pub mod kernel;
 pub mod math;
 pub mod model;
@@ -56,6 +57,7 @@ mod target;
 mod trust;
 mod warning;
 
+pub use arrow_array;
 pub use error::{Error, Place, Result};
 pub use target::{Expansion, Target};
 pub use warning::{Level, Warning};

@@ -1,6 +1,6 @@
 //! A shard: rows that answer questions and nothing else.
 
-use crate::data::draws::write_draws;
+use crate::sample::draws::write_draws;
 use crate::data::{Moments, Recipe, ShardData, describe};
 use crate::fit::{augment, fit};
 use crate::math::fingerprint;

@@ -15,7 +15,7 @@ pub use sensitivity::{ScaledModel, ScaledPriors};
 pub(crate) use sensitivity::sweep;
 
 use crate::combine::{Agreement, Baseline, CombineDiagnostics, Evidence, LeftOut, Setting};
-use crate::data::draws::write_draws;
+use crate::sample::draws::write_draws;
 use crate::engine::Traffic;
 use crate::estimate::Estimate;
 use crate::math::special::normal_quantile;

@@ -2,7 +2,7 @@
 
 use super::Plan;
 use crate::combine::{Evidence, PosteriorDraws, Setting, consensus_draws};
-use crate::data::draws::read_draws;
+use crate::sample::draws::read_draws;
 use crate::engine::Engine;
 use crate::model::Model;
 use crate::shard::draws_file;
