@@ -41,6 +41,7 @@ pub mod engine;
 mod error;
 pub mod estimate;
 pub mod fit;
+mod hex;
 pub mod kernel;
 pub mod math;
 pub mod model;
@@ -55,6 +56,7 @@ pub mod study;
 mod target;
 mod warning;
 
+pub use arrow_array;
 pub use error::{Error, Place, Result};
 pub use target::{Expansion, Target};
 pub use warning::{Level, Warning};

@@ -7,7 +7,7 @@ mod conjugate;
 use common::{Case, spread};
 use conjugate::{Data, posterior};
 use consilience::compare::Comparison;
-use consilience::data::draws::read_draws;
+use consilience::sample::draws::read_draws;
 use consilience::engine::Silent;
 use consilience::math::Matrix;
 use consilience::plan::{Extras, Plan};

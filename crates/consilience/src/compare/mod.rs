@@ -15,8 +15,8 @@ pub use sensitivity::{ScaledModel, ScaledPriors};
 pub(crate) use sensitivity::sweep;
 
 use crate::combine::{Agreement, Baseline, CombineDiagnostics, Evidence, LeftOut, Setting};
-use crate::data::draws::write_draws;
 use crate::draft::file_stem;
+use crate::sample::draws::write_draws;
 use crate::engine::Traffic;
 use crate::estimate::Estimate;
 use crate::fit::{Diagnostics, Summary};

@@ -126,7 +126,7 @@ fn stamp(file: &Path) -> Result<(u64, Option<std::time::SystemTime>)> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    crate::run::hex(&bytes[..16])
+    crate::hex::hex(&bytes[..16])
 }
 
 /// The hash of a file's bytes: of the hashes of its pieces, which all threads work on.

@@ -170,6 +170,17 @@ impl Decoded {
         }
     }
 
+    /// The same, unless all values are missing: then it may be of any kind.
+    pub fn known_kind(&self) -> Kind {
+        let all_missing = match &self.values {
+            Values::Number(values) => values.iter().all(|v| v.is_nan()),
+            Values::Single(values) => values.iter().all(|v| v.is_nan()),
+            Values::Logical(codes) => codes.iter().all(|&c| c == MISSING),
+            Values::Text(codes) => codes.has_no_levels(),
+        };
+        if all_missing { Kind::Unknown } else { self.kind() }
+    }
+
     /// The whole column; spelled out if it is to be text.
     pub fn finish(self, as_text: bool) -> Part {
         match self.values {

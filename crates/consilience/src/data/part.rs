@@ -122,6 +122,11 @@ impl Codes {
         self.codes.len()
     }
 
+    /// Whether all rows are missing.
+    pub fn has_no_levels(&self) -> bool {
+        self.levels.is_empty()
+    }
+
     /// Puts others behind these, in this one's numbering of levels.
     pub fn append(&mut self, others: Codes) {
         let (mut codes, names) = others.into_levels();

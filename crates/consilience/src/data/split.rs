@@ -1,12 +1,24 @@
 //! Dealing rows out to shards.
 
 use super::kmeans::cluster;
-use super::{Column, Table};
+use super::{Column, SplitBy, Table};
 use crate::math::{Stream, stream};
-use crate::study::{Split, SplitBy};
 use crate::{Error, Result};
 use rand::seq::SliceRandom;
 use sha2::{Digest, Sha256};
+
+/// How rows are dealt out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rule {
+    /// What decides which shard a row belongs to.
+    pub by: SplitBy,
+    /// How many shards: 1 if none are named, unless the data say so themselves.
+    pub shards: Option<usize>,
+    /// The seed of the split.
+    pub seed: u64,
+    /// How many clusters (only for [`SplitBy::Cluster`]).
+    pub clusters: usize,
+}
 
 /// Which shard every row belongs to.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,14 +41,14 @@ pub struct Strata<'a> {
 }
 
 /// Splits a table. `strata` is only looked at by the split methods that need it.
-pub fn split(table: &Table, spec: &Split, strata: &Strata) -> Result<Partition> {
+pub fn split(table: &Table, rule: &Rule, strata: &Strata) -> Result<Partition> {
     let rows = table.rows();
-    let mut rng = stream(spec.seed, 0, 0, "split");
-    let (assignment, shards) = match &spec.by {
+    let mut rng = stream(rule.seed, 0, 0, "split");
+    let (assignment, shards) = match &rule.by {
         SplitBy::File => by_file(table)?,
         SplitBy::Column(name) => by_value(table.column(name)?),
         by => {
-            let shards = spec.shards.unwrap_or(1);
+            let shards = rule.shards.unwrap_or(1);
             if shards > rows {
                 return Err(Error::input(format!(
                     "{shards} shards are more than the {rows} rows; ask for fewer"
@@ -45,7 +57,7 @@ pub fn split(table: &Table, spec: &Split, strata: &Strata) -> Result<Partition> 
             let labels = match by {
                 SplitBy::Outcome => outcome_strata(strata.outcome),
                 SplitBy::Cluster => {
-                    let clusters = cluster(&strata.predictors, rows, spec.clusters, &mut rng);
+                    let clusters = cluster(&strata.predictors, rows, rule.clusters, &mut rng);
                     let classes = outcome_strata(strata.outcome);
                     clusters.iter().zip(classes).map(|(k, class)| k * 16 + class).collect()
                 }
@@ -54,10 +66,10 @@ pub fn split(table: &Table, spec: &Split, strata: &Strata) -> Result<Partition> 
             (deal(&labels, shards, &mut rng), shards)
         }
     };
-    if let Some(wanted) = spec.shards.filter(|wanted| *wanted != shards) {
+    if let Some(wanted) = rule.shards.filter(|wanted| *wanted != shards) {
         return Err(Error::input(format!(
             "by = \"{}\" makes {shards} shard{} of these data, not {wanted}; leave `shards` out or say {shards}",
-            spec.by,
+            rule.by,
             if shards == 1 { "" } else { "s" }
         )));
     }
@@ -112,10 +124,8 @@ fn by_file(table: &Table) -> Result<(Vec<u32>, usize)> {
     let assignment: Vec<u32> = origin.rows.iter().map(|(file, _)| *file).collect();
     for (k, (file, _)) in origin.files.iter().enumerate() {
         if !assignment.contains(&(k as u32)) {
-            return Err(Error::input(
-                "by = \"file\": no row of this file is left; leave the file out",
-            )
-            .in_file(file));
+            let message = "no row of it is left that could be a shard; leave it out";
+            return Err(Error::input(message).in_file(file));
         }
     }
     Ok((assignment, origin.files.len()))
@@ -170,8 +180,8 @@ mod tests {
         Table::new(columns.into_iter().map(|(n, c)| (n.to_string(), c)).collect(), origin)
     }
 
-    fn spec(by: SplitBy, shards: Option<usize>) -> Split {
-        Split { by, shards, ..Split::default() }
+    fn spec(by: SplitBy, shards: Option<usize>) -> Rule {
+        Rule { by, shards, seed: 1, clusters: 10 }
     }
 
     fn sizes(partition: &Partition) -> Vec<usize> {
@@ -185,7 +195,7 @@ mod tests {
         assert!(sizes(&first).iter().all(|&n| n == 10 || n == 11));
         let again = split(&data, &spec(SplitBy::Random, Some(10)), &Strata::default()).unwrap();
         assert_eq!(first, again);
-        let other = Split { seed: 2, ..spec(SplitBy::Random, Some(10)) };
+        let other = Rule { seed: 2, ..spec(SplitBy::Random, Some(10)) };
         let other = split(&data, &other, &Strata::default()).unwrap();
         assert_ne!(first.hash, other.hash);
     }

@@ -31,7 +31,7 @@ pub enum Column {
 /// Where the rows of a table stood: file and line (text) or row (Parquet).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Origin {
-    /// The files, and whether their rows are counted in lines.
+    /// The files (or tables in memory, by name), and whether their rows are counted in lines.
     pub files: Arc<Vec<(PathBuf, bool)>>,
     /// Per row the file's number and the line or row in it, counted from 1.
     pub rows: Vec<(u32, u32)>,

@@ -4,8 +4,10 @@ use super::outline::{Outline, at_formula};
 use super::room::{Room, bytes_in_words};
 use crate::compare::PartitionReport;
 use crate::data::read::{Reader, Wanted, column_names, find_files};
-use crate::data::split::{Partition, Strata, split};
-use crate::data::{Gathering, Request, Scratch, ShardData, Table, Terms, agree_or_blame, describe};
+use crate::data::split::{Partition, Rule, Strata, split};
+use crate::data::{
+    Gathering, Request, Scratch, ShardData, Table, Tables, Terms, agree_or_blame, describe,
+};
 use crate::engine::Observer;
 use crate::study::{Missing, SplitBy, Study, StudyFile};
 use crate::{Error, Level, Place, Result, Warning};
@@ -34,7 +36,7 @@ pub struct Gathered {
 }
 
 impl Gathered {
-    /// Reads, checks and splits a study's data.
+    /// Reads, checks and splits a study's data files.
     pub fn new(
         study: impl Into<StudyFile>,
         room: &Room,
@@ -46,11 +48,60 @@ impl Gathered {
             names = column_names(&files[0], &file.study.data.text_format())?;
             Ok(names.clone())
         })?;
-        let Complete { data, dropped, mut warnings } =
-            read_complete(&outline, &files, room, observer)?;
-        let study = &outline.study;
+        let complete = read_complete(&outline, &files, room, observer)?;
+        let split = outline.study.split.rule();
+        let by = split.by.to_string();
+        let gathered = Gathered::split(outline, complete, &split, by, room)?;
+        Ok(Gathered { files, names, ..gathered })
+    }
+
+    /// The same with data in memory. What the study says about files is not looked at.
+    pub fn of_tables(study: impl Into<StudyFile>, tables: Tables) -> Result<Gathered> {
+        let room = Room::default();
+        let mut names = Vec::new();
+        let outline = Outline::new(study, |_| {
+            names = tables.names()?;
+            Ok(names.clone())
+        })?;
+        let mut split = outline.study.split.rule();
+        let mut by = split.by.to_string();
+        if let Tables::Shards(given) = &tables {
+            let given = given.len();
+            if let Some(wanted) = split.shards.filter(|wanted| *wanted != given) {
+                let message = format!(
+                    "{given} tables are given, one per shard, and `split.shards` is not {given} but {wanted}; leave it out or say {given}"
+                );
+                let error = Error::input_at(Place::key("split.shards"), message);
+                return Err(outline.lines.locate(error));
+            }
+            if !matches!(split.by, SplitBy::Random | SplitBy::File) {
+                let message = format!(
+                    "`split.by` = \"{by}\" does not go with tables that are split already; leave it out, or give one table"
+                );
+                let error = Error::input_at(Place::key("split.by"), message);
+                return Err(outline.lines.locate(error));
+            }
+            (split.by, by) = (SplitBy::File, "given".to_string());
+        }
+        let complete = complete(&outline.study, &room, Place::default(), |rows| {
+            rows.take(tables.read(&outline.columns())?)?;
+            Ok(0)
+        })?;
+        let gathered = Gathered::split(outline, complete, &split, by, &room)?;
+        Ok(Gathered { names, ..gathered })
+    }
+
+    /// Splits the rows that count.
+    fn split(
+        outline: Outline,
+        complete: Complete,
+        split: &Rule,
+        by: String,
+        room: &Room,
+    ) -> Result<Gathered> {
+        let Complete { data, dropped, mut warnings } = complete;
         warnings.splice(0..0, outline.notes.iter().cloned());
-        let partition = partition(study, &data, &outline.terms, room)
+        let partition = partition(&outline.study, split, &data, &outline.terms, room)
             .map_err(|error| outline.lines.locate(error))?;
         let rows = data.rows();
         let shards = deal(data, &partition, room)?;
@@ -58,10 +109,11 @@ impl Gathered {
             shards: partition.shards,
             rows,
             dropped,
-            by: study.split.by.to_string(),
-            seed: study.split.seed,
+            by,
+            seed: split.seed,
             hash: partition.hash,
         };
+        let (files, names) = (Vec::new(), Vec::new());
         Ok(Gathered { outline, files, names, partition, shards, warnings })
     }
 }
@@ -99,23 +151,36 @@ pub(crate) fn read_complete(
     room: &Room,
     observer: &dyn Observer,
 ) -> Result<Complete> {
-    let study = &outline.study;
-    let mut rows = CompleteRows::new(study, room);
-    let (format, wanted) = (study.data.text_format(), outline.columns());
+    let (format, wanted) = (outline.study.data.text_format(), outline.columns());
     let reader = Reader {
         cache: room.cache.as_deref(),
         watch: &|event| observer.reading(event),
         ..Reader::new(&format)
     };
-    let comments = if room.is_bounded() {
-        let source = reader.source(files, &Wanted::Named(&wanted))?;
-        source.blocks(BATCH).try_for_each(|block| rows.take(block?))?;
-        source.comments()
-    } else {
-        let read = reader.table(files, &Wanted::Named(&wanted))?;
-        rows.take(read.table)?;
-        read.comments
-    };
+    let place = files.first().map(Place::file).unwrap_or_default();
+    complete(&outline.study, room, place, |rows| {
+        if room.is_bounded() {
+            let source = reader.source(files, &Wanted::Named(&wanted))?;
+            source.blocks(BATCH).try_for_each(|block| rows.take(block?))?;
+            Ok(source.comments())
+        } else {
+            let read = reader.table(files, &Wanted::Named(&wanted))?;
+            rows.take(read.table)?;
+            Ok(read.comments)
+        }
+    })
+}
+
+/// Deals with missing values as a study says. `read` hands on rows and says how many comment lines it
+/// passed over; `place` is where all of them come from.
+fn complete(
+    study: &Study,
+    room: &Room,
+    place: Place,
+    read: impl FnOnce(&mut CompleteRows) -> Result<u64>,
+) -> Result<Complete> {
+    let mut rows = CompleteRows::new(study, room);
+    let comments = read(&mut rows)?;
     let mut warnings = Vec::new();
     if comments > 0 {
         let message = format!("comment lines passed over after the header: {comments}");
@@ -123,7 +188,7 @@ pub(crate) fn read_complete(
         warnings
             .push(Warning::new(Level::Note, "comments", message, advice).value(comments as f64));
     }
-    let (data, dropped) = rows.finish(files)?;
+    let (data, dropped) = rows.finish(place)?;
     if dropped > 0 {
         let message = format!(
             "{dropped} {} left out because a value is missing",
@@ -174,7 +239,7 @@ impl<'a> CompleteRows<'a> {
         }
     }
 
-    fn finish(self, files: &[PathBuf]) -> Result<(ShardData, usize)> {
+    fn finish(self, place: Place) -> Result<(ShardData, usize)> {
         let data = self.rows.finish()?;
         if data.rows() == 0 && self.dropped > 0 {
             let message = format!(
@@ -182,7 +247,6 @@ impl<'a> CompleteRows<'a> {
                 self.dropped,
                 missing_counts(self.missing)
             );
-            let place = files.first().map(Place::file).unwrap_or_default();
             return Err(Error::input_at(place, message));
         }
         Ok((data, self.dropped))
@@ -199,20 +263,26 @@ fn missing_counts(mut counts: Vec<(String, usize)>) -> String {
     shown.join(", ") + more
 }
 
-fn partition(study: &Study, data: &ShardData, terms: &[Terms], room: &Room) -> Result<Partition> {
+fn partition(
+    study: &Study,
+    rule: &Rule,
+    data: &ShardData,
+    terms: &[Terms],
+    room: &Room,
+) -> Result<Partition> {
     let place = |error: Error| match error {
         Error::Input { place, message } if place == Place::default() => {
             Error::input_at(Place::key("split.shards"), format!("[split]: {message}"))
         }
         other => other,
     };
-    let table = match &study.split.by {
+    let table = match &rule.by {
         SplitBy::Column(name) => data.narrow(Some(name))?,
         _ => data.narrow(None)?,
     };
-    let by_cluster = study.split.by == SplitBy::Cluster;
-    if !by_cluster && study.split.by != SplitBy::Outcome {
-        return split(&table, &study.split, &Strata::default()).map_err(place);
+    let by_cluster = rule.by == SplitBy::Cluster;
+    if !by_cluster && rule.by != SplitBy::Outcome {
+        return split(&table, rule, &Strata::default()).map_err(place);
     }
     // Stratified splits look at outcome and predictors as the models see them.
     let weights = study.data.weights.as_deref();
@@ -247,5 +317,5 @@ fn partition(study: &Study, data: &ShardData, terms: &[Terms], room: &Room) -> R
         }
     }
     let predictors = predictors.iter().map(Vec::as_slice).collect();
-    split(&table, &study.split, &Strata { outcome: &outcome, predictors }).map_err(place)
+    split(&table, rule, &Strata { outcome: &outcome, predictors }).map_err(place)
 }

@@ -16,7 +16,7 @@ pub use room::{LEAST_MEMORY, Room};
 
 use crate::combine::{Setting, baselines, combine};
 use crate::compare::{Baselines, Comparison, PartitionReport, VERSION, sweep};
-use crate::data::Formula;
+use crate::data::{Formula, Tables};
 use crate::engine::{Engine, Observer, Session, Threads, Traffic};
 use crate::shard::Shard;
 use crate::study::{Study, StudyFile};
@@ -65,7 +65,47 @@ impl Plan {
         let threads = room.threads(threads);
         let pool = crate::engine::pool(threads)?;
         let study = study.into();
-        let mut gathered = pool.install(|| Gathered::new(study, room, observer))?;
+        let gathered = pool.install(|| Gathered::new(study, room, observer))?;
+        Plan::in_memory(gathered, pool, room, observer)
+    }
+
+    /// The same with data in memory, one table or one per shard; see [`Tables`]. The study needs no
+    /// `[data] path`. The same rows give the same bits as they do in files.
+    ///
+    /// ```
+    /// use consilience::arrow_array::{ArrayRef, Float64Array, RecordBatch};
+    /// use consilience::data::Tables;
+    /// use consilience::model::Family;
+    /// use consilience::{engine::Silent, plan::Plan, study::Study};
+    /// use std::sync::Arc;
+    ///
+    /// let y: ArrayRef = Arc::new(Float64Array::from(vec![1.0, 2.5, 2.9, 4.2]));
+    /// let x: ArrayRef = Arc::new(Float64Array::from(vec![1.0, 2.0, 3.0, 4.0]));
+    /// let batch = RecordBatch::try_from_iter([("y", y), ("x", x)]).unwrap();
+    /// let study = Study::new().shards(2).model("y ~ x", Family::Gaussian);
+    /// let plan = Plan::of_tables(study, Tables::whole(vec![batch])?, 1, &Silent)?;
+    /// assert_eq!(plan.run(&Silent)?.partition.rows, 4);
+    /// # Ok::<(), consilience::Error>(())
+    /// ```
+    pub fn of_tables(
+        study: impl Into<StudyFile>,
+        tables: Tables,
+        threads: usize,
+        observer: &dyn Observer,
+    ) -> Result<Plan> {
+        let (room, study) = (Room::default(), study.into());
+        let pool = crate::engine::pool(room.threads(threads))?;
+        let gathered = pool.install(|| Gathered::of_tables(study, tables))?;
+        Plan::in_memory(gathered, pool, &room, observer)
+    }
+
+    fn in_memory(
+        mut gathered: Gathered,
+        pool: rayon::ThreadPool,
+        room: &Room,
+        observer: &dyn Observer,
+    ) -> Result<Plan> {
+        let threads = pool.current_num_threads();
         let shards = std::mem::take(&mut gathered.shards);
         let budget = Arc::new(room.budget(threads));
         let shard = |(index, data)| Shard::new(index, data).with_budget(budget.clone());

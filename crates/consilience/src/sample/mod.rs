@@ -1,5 +1,6 @@
 //! Samplers: draws from a density that is known up to its integral.
 
+pub mod draws;
 pub mod gibbs;
 pub mod nuts;
 pub mod polya_gamma;

@@ -1,7 +1,7 @@
 //! What holds for single values wherever they come from, and what holds for a study as a whole.
 
-use super::keys::{COLUMN, COLUMNS, EXAMPLE, FORMULA, PATH, shown};
-use super::written::{SEPARATOR, separates};
+use super::keys::{COLUMN, COLUMNS, EXAMPLE, PATH, shown};
+use super::written::{SEPARATOR, formula_fault, separates};
 use super::{Combine, Lines, Local, ModelSpec, Split, SplitBy, Study, StudyFile};
 use crate::error::clip;
 use crate::{Error, Level, Place, Result, Warning};
@@ -227,13 +227,8 @@ impl Study {
 
 fn check_model(i: usize, model: &ModelSpec) -> Result<()> {
     let key = |name: &str| format!("model[{i}].{name}");
-    let formula = key("formula");
-    if model.formula.is_empty() {
-        return wrong(&formula, "is missing; add formula = \"y ~ x\"");
-    }
-    filled(&formula, &model.formula, FORMULA)?;
-    if model.formula.contains(|c: char| c.is_control() && !c.is_whitespace()) {
-        return wrong(&formula, "has a control character in it; type the formula anew");
+    if let Some(fault) = formula_fault(&model.formula) {
+        return wrong(&key("formula"), fault);
     }
     filled(&key("name"), &model.name, "a name")?;
     if model.name.contains(char::is_control) {

@@ -55,7 +55,10 @@ impl StudyFile {
     /// The paths and patterns of the data files, of which there must be some.
     pub fn paths(&self) -> Result<&[String]> {
         if self.study.data.path.is_empty() {
-            let message = "`data.path` is missing; add path = \"data.csv\" under [data]";
+            let message = match self.lines.line("data.path") {
+                Some(_) => format!("`data.path` is an empty list; it must be {}", keys::PATH),
+                None => "`data.path` is missing; add path = \"data.csv\" under [data]".to_string(),
+            };
             return Err(self.lines.locate(Error::input_at(Place::key("data.path"), message)));
         }
         Ok(&self.study.data.path)

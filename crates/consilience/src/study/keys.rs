@@ -128,6 +128,7 @@ pub(super) fn explain(key: &str, value: &DeValue<'_>, message: &str) -> String {
         let key = format!("{}.{field}", plain.trim_end_matches("[]"));
         return match wanted(&key) {
             Wanted::Choice(names) => format!("`{key}` is missing; it is {}", one_of(&names)),
+            Wanted::Text(what) => format!("`{key}` is missing; it is {what}"),
             _ => format!("`{key}` is missing"),
         };
     }
@@ -171,7 +172,10 @@ pub(super) fn explain(key: &str, value: &DeValue<'_>, message: &str) -> String {
             format!("`{name}`: there is no `{typed}`{}", suggestion(&typed, names))
         }
         (Wanted::Choice(names), _) => mismatch(&one_of(&names)),
-        (Wanted::Text(_), DeValue::String(_)) if message.starts_with("must ") => {
+        // Ours read on from the key; those of other notations are sentences.
+        (Wanted::Text(_), DeValue::String(_))
+            if ["must ", "is ", "has "].iter().any(|begin| message.starts_with(begin)) =>
+        {
             format!("`{name}` {message}")
         }
         (Wanted::Text(_), DeValue::String(_)) => format!("`{name}`: {message}"),

@@ -54,7 +54,8 @@ mod written;
 
 pub use file::StudyFile;
 pub use lines::Lines;
-pub use names::{Combine, Kernel, Local, Missing, Points, ShareRule, SplitBy};
+pub use crate::data::SplitBy;
+pub use names::{Combine, Kernel, Local, Missing, Points, ShareRule};
 pub use overrides::Overrides;
 pub use prior::{
     ParameterName, PriorSpec, PriorTable, Role, resolve_priors, unmatched_study_priors,
@@ -62,6 +63,7 @@ pub use prior::{
 pub use template::template;
 
 use crate::data::read::TextFormat;
+use crate::data::split::Rule;
 use crate::model::Family;
 use serde::{Deserialize, Serialize};
 
@@ -153,6 +155,12 @@ impl Split {
     /// [`Split::shards`] is what the user expects them to say, if anything.
     pub fn count(&self) -> Option<usize> {
         (!self.by.is_fixed_by_data()).then(|| self.shards.unwrap_or(1))
+    }
+
+    /// What decides on the partition.
+    pub fn rule(&self) -> Rule {
+        let Split { shards, seed, clusters, .. } = *self;
+        Rule { by: self.by.clone(), shards, seed, clusters }
     }
 }
 

@@ -1,5 +1,6 @@
 //! How the parts of a study are written and read where serde's own way is not what a study file has.
 
+use super::keys::FORMULA;
 use super::{ModelSpec, PriorSpec, PriorTable};
 use crate::error::clip;
 use crate::model::Family;
@@ -12,7 +13,7 @@ use std::fmt;
 #[serde(deny_unknown_fields)]
 pub(super) struct WrittenModel {
     name: Option<String>,
-    #[serde(default)]
+    #[serde(deserialize_with = "formula")]
     formula: String,
     family: Family,
     probability: Option<f64>,
@@ -28,6 +29,22 @@ impl From<WrittenModel> for ModelSpec {
             Some(name) => model.named(name.trim()),
             None => model,
         }
+    }
+}
+
+fn formula<'de, D: Deserializer<'de>>(d: D) -> Result<String, D::Error> {
+    let text = String::deserialize(d)?;
+    formula_fault(&text).map_or(Ok(text), |fault| Err(D::Error::custom(fault)))
+}
+
+/// Why a text is no formula, if that is plain; it reads on from the key.
+pub(super) fn formula_fault(text: &str) -> Option<String> {
+    if text.trim().is_empty() {
+        Some(format!("is empty; it must be {FORMULA}"))
+    } else if text.contains(|c: char| c.is_control() && !c.is_whitespace()) {
+        Some("has a control character in it; type the formula anew".to_string())
+    } else {
+        None
     }
 }
 

@@ -34,7 +34,7 @@ family = "gaussian"
 #[test]
 fn comments_order_and_blanks_do_not_matter() {
     let comment_everywhere = STUDY.replace('\n', "  # why\n");
-    let comments_above = STUDY.replace("[", "# A word on this.\n\n[");
+    let comments_above = STUDY.replace("\n[", "\n# A word on this.\n\n[");
     let blank_lines = STUDY.replace('\n', "\n\n");
     let spacing = STUDY.replace(" = ", "=").replace("normal(0, 5)", "normal( 0,5 )");
     let windows = STUDY.replace('\n', "\r\n");

@@ -3,7 +3,7 @@
 use crate::data::Column;
 use crate::data::read::{TextFormat, Wanted, read_table};
 use crate::math::Matrix;
-use crate::sample::{Chain, Sample};
+use super::{Chain, Sample};
 use crate::{Error, Place, Result};
 use arrow_array::{ArrayRef, Float64Array, Int32Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
@@ -31,7 +31,7 @@ const DRAW: &str = "draw";
 ///
 /// If there are not as many names as parameters.
 pub fn write_draws(path: &Path, names: &[String], sample: &Sample) -> Result<()> {
-    let fits = |c: &crate::sample::Chain| c.thetas.cols() == names.len();
+    let fits = |c: &Chain| c.thetas.cols() == names.len();
     assert!(sample.chains.iter().all(fits), "not as many names as parameters");
     crate::draft::write_with(path, |file| write(file, names, sample))
 }
@@ -117,7 +117,6 @@ mod tests {
     use crate::data::Column;
     use crate::data::read::{TextFormat, Wanted, read_table};
     use crate::math::Matrix;
-    use crate::sample::Chain;
 
     fn texts(texts: &[&str]) -> Vec<String> {
         texts.iter().map(|t| t.to_string()).collect()

@@ -1,0 +1,138 @@
+//! Tables in memory as a source of data: Arrow's record batches, from this program or another.
+
+use super::decoded::Decoded;
+use super::part::{Kind, Part};
+use super::read::{Wanted, check_names, select, wanted_names};
+use super::{Origin, Table};
+use crate::{Error, Place, Result};
+use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Whatever hands out the batches of a table. What another language or library has comes through
+/// [`ArrowArrayStreamReader`](arrow_array::ffi_stream::ArrowArrayStreamReader), without a copy.
+pub type BatchReader = Box<dyn RecordBatchReader + Send>;
+
+/// Data in memory.
+///
+/// Columns are what they would be in a Parquet file: their types say whether they are numbers, text or
+/// logicals; a null is a missing value, and a number that is not finite an error.
+pub enum Tables {
+    /// One table, which is split as the study says.
+    Whole(BatchReader),
+    /// A table per shard: the data are split already.
+    Shards(Vec<BatchReader>),
+}
+
+impl Tables {
+    /// One table of these batches, of which there is at least one.
+    pub fn whole(batches: Vec<RecordBatch>) -> Result<Tables> {
+        Ok(Tables::Whole(reader(batches, Tables::name(None))?))
+    }
+
+    /// A table per shard, each of at least one batch.
+    pub fn shards(tables: Vec<Vec<RecordBatch>>) -> Result<Tables> {
+        let each = tables.into_iter().enumerate();
+        let readers = each.map(|(k, batches)| reader(batches, Tables::name(Some(k))));
+        Ok(Tables::Shards(readers.collect::<Result<_>>()?))
+    }
+
+    /// What a table is called in errors.
+    fn name(shard: Option<usize>) -> PathBuf {
+        shard.map_or("the table".into(), |k| format!("shard {k}").into())
+    }
+
+    /// The names of the columns of the first table.
+    pub(crate) fn names(&self) -> Result<Vec<String>> {
+        let (first, shard) = match self {
+            Tables::Whole(table) => (table, None),
+            Tables::Shards(tables) => match tables.first() {
+                Some(table) => (table, Some(0)),
+                None => return Err(Error::input("there are no tables; give one per shard")),
+            },
+        };
+        names(first, &Tables::name(shard))
+    }
+
+    /// These columns of all tables behind each other, in the first one's order of columns.
+    pub(crate) fn read(self, wanted: &[String]) -> Result<Table> {
+        let (first, all) = (self.names()?, match self {
+            Tables::Whole(table) => vec![(Tables::name(None), table)],
+            Tables::Shards(tables) => {
+                (0..).zip(tables).map(|(k, table)| (Tables::name(Some(k)), table)).collect()
+            }
+        });
+        let names = wanted_names(&all[0].0, &first, &Wanted::Named(wanted))?;
+        let files = Arc::new(all.iter().map(|(name, _)| (name.clone(), false)).collect());
+        let (mut parts, mut rows) = (Vec::with_capacity(all.len()), Vec::new());
+        for (k, (name, table)) in (0..).zip(all) {
+            let (columns, count) = decode(&name, table, &names)?;
+            parts.push(columns);
+            rows.extend((1..=count).map(|row| (k, row)));
+        }
+        let mut columns = Vec::with_capacity(names.len());
+        // From the last column on: what is joined is not kept twice.
+        for name in names.into_iter().rev() {
+            let column: Vec<Decoded> = parts.iter_mut().filter_map(Vec::pop).collect();
+            let is_text = Kind::of(column.iter().map(Decoded::known_kind)) == Kind::Text;
+            let column = column.into_iter().map(|part| part.finish(is_text)).collect();
+            columns.push((name, Part::join(column)));
+        }
+        columns.reverse();
+        Ok(Table::new(columns, Origin { files, rows }))
+    }
+}
+
+fn reader(batches: Vec<RecordBatch>, name: PathBuf) -> Result<BatchReader> {
+    let Some(first) = batches.first() else {
+        return Err(Error::input_at(Place::file(name), "the table has no batches; give one at least"));
+    };
+    let schema = first.schema();
+    Ok(Box::new(RecordBatchIterator::new(batches.into_iter().map(Ok), schema)))
+}
+
+fn names(table: &BatchReader, name: &PathBuf) -> Result<Vec<String>> {
+    let names: Vec<String> = table.schema().fields().iter().map(|f| f.name().clone()).collect();
+    check_names(Place::file(name), &names)?;
+    Ok(names)
+}
+
+/// These columns of one table, and how many rows it has: at least one. Others are not looked at.
+fn decode(name: &PathBuf, table: BatchReader, wanted: &[String]) -> Result<(Vec<Decoded>, u32)> {
+    let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
+    let indices = select(name, &wanted, false, &names(&table, name)?)?;
+    let schema = table.schema();
+    let column = |&i: &usize| {
+        let field = schema.field(i);
+        Decoded::new(field.data_type(), Place::file(name).column(field.name()))
+    };
+    let mut columns = indices.iter().map(column).collect::<Result<Vec<_>>>()?;
+    let mut rows = 0u64;
+    let at_row = |rows: u64| Place { row: Some(rows + 1), ..Place::file(name) };
+    for batch in table {
+        let batch = batch.map_err(|error| {
+            Error::input_at(at_row(rows), format!("the table cannot be read from here on: {error}"))
+        })?;
+        for (column, &i) in columns.iter_mut().zip(&indices) {
+            // Readers promise this; those of other languages may not keep it.
+            let fits = |array: &&Arc<dyn arrow_array::Array>| {
+                array.data_type() == schema.field(i).data_type()
+            };
+            let Some(array) = batch.columns().get(i).filter(fits) else {
+                let message = "from here on the columns are not those that the table began with; give batches of one schema";
+                return Err(Error::input_at(at_row(rows), message));
+            };
+            column.add(array, rows)?;
+        }
+        rows += batch.num_rows() as u64;
+        if rows >= u64::from(u32::MAX) {
+            let message = "the table has more than 4,294,967,294 rows; split it over shards";
+            return Err(Error::input_at(Place::file(name), message));
+        }
+    }
+    if rows == 0 {
+        let message = "the table has columns but no rows; leave it out";
+        return Err(Error::input_at(Place::file(name), message));
+    }
+    Ok((columns, rows as u32))
+}
