@@ -6,7 +6,7 @@
 //!
 //!     cargo run --release --workspace --example own_model
 
-use arrow_array::{ArrayRef, Float64Array, RecordBatch};
+use consilience::arrow_array::{ArrayRef, Float64Array, RecordBatch};
 use consilience::{
     Comparison, Error, Family, Model, Plan, Prior, Shard, Silent, Study, Tables, Target,
 };
@@ -22,9 +22,9 @@ pub struct StudentT {
 }
 
 impl StudentT {
+    /// Of a shard's rows.
     pub fn of(shard: &Shard) -> Result<StudentT, Error> {
-        let table = shard.data().table()?;
-        Ok(StudentT { x: table.numbers("x")?, y: table.numbers("y")? })
+        Ok(StudentT { x: shard.numbers("x")?, y: shard.numbers("y")? })
     }
 
     /// Of these rows.
@@ -42,8 +42,8 @@ impl Target for StudentT {
         let (a, b, log_s) = (theta[0], theta[1], theta[2]);
         let s = log_s.exp();
         // log Γ(5/2) − log Γ(2) − ½ log 4π: the density of t₄ is this, less 5/2 log(1 + r²/4).
-        let constant = (0.75 * std::f64::consts::PI.sqrt()).ln()
-            - 0.5 * (4.0 * std::f64::consts::PI).ln();
+        let constant =
+            (0.75 * std::f64::consts::PI.sqrt()).ln() - 0.5 * (4.0 * std::f64::consts::PI).ln();
         let (mut value, mut slopes) = (0.0, [0.0; 3]);
         for (x, y) in self.x.iter().zip(&self.y) {
             let r = (y - a - b * x) / s;

@@ -3,7 +3,7 @@
 use crate::data::ShardData;
 use crate::error::clip;
 use crate::model::{Body, Foreign, Likelihood, LogLikelihood, Model, Share, Subposterior};
-use crate::{Error, Result};
+use crate::{Error, Place, Result};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -70,6 +70,11 @@ impl Shard {
         Shard { index, data: rows.into(), likelihoods, foreign: HashMap::new(), budget }
     }
 
+    /// A shard whose rows nobody sees: it knows likelihoods that it was taught, and nothing else.
+    pub fn without_rows(index: usize) -> Shard {
+        Shard::new(index, crate::data::Table::default())
+    }
+
     /// Shares the memory for likelihoods with other shards.
     pub fn with_budget(self, budget: Arc<Budget>) -> Shard {
         Shard { budget, ..self }
@@ -83,6 +88,16 @@ impl Shard {
     /// Its number, counted from 0.
     pub fn index(&self) -> usize {
         self.index
+    }
+
+    /// A column of numbers of its rows: one that a formula of the study names, since no others are read.
+    pub fn numbers(&self, column: &str) -> Result<Vec<f64>> {
+        let table = self.data.table()?;
+        let numbers = table.column(column)?.numbers().map(|values| values.into_owned());
+        numbers.ok_or_else(|| {
+            let place = Place::default().column(column);
+            Error::input_at(place, "the column does not hold numbers")
+        })
     }
 
     /// Its rows.

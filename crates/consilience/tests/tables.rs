@@ -35,7 +35,8 @@ fn batch(rows: &[usize]) -> RecordBatch {
         ("l", Arc::new(BooleanArray::from(l))),
         ("y", Arc::new(Float64Array::from(y))),
     ];
-    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, c)| (n, c, true))).unwrap()
+    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, c)| (n, c, true)))
+        .unwrap()
 }
 
 fn study() -> Study {
@@ -75,10 +76,10 @@ fn a_file_a_table_and_tables_already_split_give_the_same_bits() {
     }
 
     // Split by the caller as the study would: complete rows only, so that the deal is the same.
-    let complete: Vec<usize> =
-        all.iter().copied().filter(|i| i % 17 > 0 && i % 23 > 0).collect();
+    let complete: Vec<usize> = all.iter().copied().filter(|i| i % 17 > 0 && i % 23 > 0).collect();
     let gathered =
-        consilience::plan::Gathered::of_tables(study(), Tables::whole(vec![whole]).unwrap()).unwrap();
+        consilience::plan::Gathered::of_tables(study(), Tables::whole(vec![whole]).unwrap())
+            .unwrap();
     let shards: Vec<Vec<usize>> = gathered
         .shards
         .iter()

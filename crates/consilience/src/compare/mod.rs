@@ -16,13 +16,13 @@ pub(crate) use sensitivity::sweep;
 
 use crate::combine::{Agreement, Baseline, CombineDiagnostics, Evidence, LeftOut, Setting};
 use crate::draft::file_stem;
-use crate::sample::draws::write_draws;
 use crate::engine::Traffic;
 use crate::estimate::Estimate;
 use crate::fit::{Diagnostics, Summary};
 use crate::math::special::normal_quantile;
 use crate::math::{Matrix, stream};
 use crate::model::{Family, Model};
+use crate::sample::draws::write_draws;
 use crate::sample::{Chain, Sample};
 use crate::{Level, Result, Warning};
 use probability::largest;

@@ -183,7 +183,12 @@ impl<'a> Task<'a> {
         let mut search = Search::new(coordinates.clone(), target.start(), settings, rng);
         let wanted = search::climb(&mut search, target)?;
         let peaks = search.peaks().to_vec();
-        unbounded::refuse(model, target, &coordinates.theta(&peaks[0].theta))?;
+        let Some(best) = peaks.first() else {
+            return Err(Error::numeric(
+                "no peak of the posterior was found; see whether priors and data are far apart",
+            ));
+        };
+        unbounded::refuse(model, target, &coordinates.theta(&best.theta))?;
         Ok(Task { model, target, order, shard, coordinates, peaks, search, wanted })
     }
 

@@ -130,6 +130,13 @@ impl Prior {
         }
     }
 
+    /// Whether its numbers are those of a prior: finite, and positive where they must be.
+    pub fn is_sound(&self) -> bool {
+        let positive = |x: f64| x.is_finite() && x > 0.0;
+        let df = if let Prior::StudentT { df, .. } = *self { positive(df) } else { true };
+        df && self.centre().is_finite() && self.scale().is_none_or(positive)
+    }
+
     /// What it is centred at; the value of a fixed parameter.
     pub fn centre(&self) -> f64 {
         match *self {

@@ -3,9 +3,9 @@
 use super::Plan;
 use crate::combine::{Evidence, Extras, PosteriorDraws, Setting, consensus_draws};
 use crate::draft::{file_stem, make_folder};
-use crate::sample::draws::write_draws;
 use crate::engine::Engine;
 use crate::model::Model;
+use crate::sample::draws::write_draws;
 use crate::study::{Combine, Local, Study};
 use crate::{Error, Result};
 use std::sync::Arc;

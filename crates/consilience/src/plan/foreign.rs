@@ -48,6 +48,9 @@ impl<E: Engine> Plan<E> {
     /// equal.
     pub fn of_models(engine: E, models: Vec<Model>, options: EvidenceOptions) -> Result<Plan<E>> {
         let shards = engine.shards();
+        if shards == 0 {
+            return Err(Error::input("there are no shards to ask; give at least one"));
+        }
         let by = "given".into();
         let partition =
             PartitionReport { shards, rows: 0, dropped: 0, by, seed: 0, hash: String::new() };

@@ -1,7 +1,7 @@
 //! The shard's own evidence by Gibbs sampling, with conditionals of the parameters along the chain.
 
 use super::Kind;
-use super::checks::{self, Fault, MOST_DRAWS, ensure};
+use super::checks::{self, Fault, ensure};
 use super::fit::{largest_summary, told};
 use crate::Result;
 use crate::fit::{Augmentation, FitOrder, augment};
@@ -37,8 +37,8 @@ impl Kind for Augment {
         checks::share(self.share)?;
         checks::order(&self.order)?;
         ensure(
-            (1..=MOST_DRAWS).contains(&self.conditionals),
-            "it asks for no sensible number of conditionals",
+            (1..=self.order.draws).contains(&self.conditionals),
+            "it asks for more conditionals than draws, or for none",
         )
     }
 

@@ -9,7 +9,7 @@ use crate::model::{Model, Share};
 pub type Fault = std::result::Result<(), String>;
 
 /// More draws than this are asked for by nobody.
-pub(super) const MOST_DRAWS: usize = 100_000_000;
+const MOST_DRAWS: usize = 100_000_000;
 
 pub(super) fn ensure(fine: bool, reason: &str) -> Fault {
     if fine { Ok(()) } else { Err(reason.into()) }
@@ -43,6 +43,8 @@ pub(super) fn order(order: &FitOrder) -> Fault {
 }
 
 pub(super) fn model(model: &Model) -> Fault {
+    let sound = model.parameters.iter().all(|p| p.prior.is_sound());
+    ensure(sound, "the numbers of a prior in it are none")?;
     let Some(regression) = model.regression() else { return Ok(()) };
     let extra = usize::from(regression.family.extra().is_some());
     let known = regression.design.columns.len();

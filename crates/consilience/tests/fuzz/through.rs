@@ -294,7 +294,7 @@ fn known_attacks_are_refused() {
     assert!(error.is_input() && error.to_string().contains("no model"), "{error}");
     // Answers: a survey of fewer columns, an augmentation without batches.
     for (kind, change, part) in [
-        ("survey", cut_survey as fn(&mut consilience::question::Answer), "too many or too few"),
+        ("survey", cut_survey as fn(&mut consilience::question::Answer), "wrong size"),
         ("augment", no_batches, "no batches"),
     ] {
         let round = honest
@@ -318,7 +318,6 @@ fn known_attacks_are_refused() {
 
 fn cut_survey(answer: &mut consilience::question::Answer) {
     let consilience::question::Answer::Survey(survey) = answer else { panic!("{answer:?}") };
-    survey.means.pop();
     survey.nonzero.pop();
 }
 
