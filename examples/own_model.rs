@@ -7,9 +7,7 @@
 //!     cargo run --release --workspace --example own_model
 
 use consilience::arrow_array::{ArrayRef, Float64Array, RecordBatch};
-use consilience::{
-    Comparison, Error, Family, Model, Plan, Prior, Shard, Silent, Study, Tables, Target,
-};
+use consilience::{Comparison, Error, Model, Plan, Prior, Shard, Silent, Study, Tables, Target};
 use std::sync::Arc;
 
 /// Degrees of freedom of the noise, held fixed.
@@ -93,9 +91,18 @@ pub fn priors() -> [(&'static str, Prior); 3] {
 /// Compares the two over so many shards.
 pub fn compare(shards: usize, combine: &str) -> Result<Comparison, Error> {
     let study = Study::from_toml(&format!(
-        "[prior.parameters]\n\"(Intercept)\" = \"normal(0, 3)\"\nx = \"normal(0, 2)\"\nlog_sd = \"normal(0, 1)\"\n[evidence]\ncombine = {combine:?}\nse_target = 0.005\ndraws = 20_000\n",
-    ))?
-    .model("y ~ x", Family::Gaussian);
+        r#"
+        [[model]]
+        name = "normal noise"
+        formula = "y ~ x"
+        family = "gaussian"
+        prior.parameters = {{ "(Intercept)" = "normal(0, 3)", x = "normal(0, 2)", log_sd = "normal(0, 1)" }}
+        [evidence]
+        combine = {combine:?}
+        se_target = 0.005
+        draws = 20_000
+        "#
+    ))?;
     let mut plan = Plan::of_tables(study, Tables::shards(data(shards))?, 2, &Silent)?;
     plan.add_model(Model::foreign("Student-t noise", &priors()), StudentT::of)?;
     plan.run(&Silent)

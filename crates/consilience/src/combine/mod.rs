@@ -292,14 +292,18 @@ impl<'a> Combining<'a> {
     /// Takes in more models, which are counted from 0 in the order in which they came.
     pub fn add(&mut self, settings: &[Setting]) -> Result<()> {
         let statistics = statistics::gather(self.session, settings)?;
-        for (i, setting) in settings.iter().enumerate() {
+        let mut numbers = 0..;
+        for setting in settings {
             let own = setting.clone();
             let machine: Box<dyn Combination> = match (setting.options.combine, &statistics) {
                 (Combine::Normal, _) => Box::new(normal::Normal::new(own)),
                 (Combine::CmcIs, _) => Box::new(cmc::CmcIs::new(own)),
                 (Combine::Augmented, _) => Box::new(augmented::Augmented::new(own)),
-                (_, Some(all)) => Box::new(statistics::Pooled::new(own, all.clone(), i)),
-                (_, None) => Box::new(exact::Exact::new(own)),
+                (_, Some(all)) if statistics::suits(setting) => {
+                    let number = numbers.next().expect("numbers do not end");
+                    Box::new(statistics::Pooled::new(own, all.clone(), number))
+                }
+                _ => Box::new(exact::Exact::new(own)),
             };
             let setting = setting.clone();
             self.models.push(Talk { setting, machine, answers: None, evidence: None });

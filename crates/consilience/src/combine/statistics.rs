@@ -39,16 +39,19 @@ pub(super) struct Pool {
     places: Vec<Places>,
 }
 
-/// Asks for statistics where they are enough: Gaussian models, combined exactly. All models of a
-/// study are Gaussian or none is.
+/// Whether statistics are enough: for Gaussian models, combined exactly.
+pub(super) fn suits(setting: &Setting) -> bool {
+    let options = &setting.options;
+    options.combine == Combine::Exact && options.statistics && setting.model.is_gaussian()
+}
+
+/// Asks for the statistics of all models for which they are enough, in their order.
 pub(super) fn gather(session: &Session, settings: &[Setting]) -> Result<Option<Arc<Pool>>> {
-    let suits = |s: &Setting| {
-        s.options.combine == Combine::Exact && s.options.statistics && s.model.is_gaussian()
-    };
-    if !settings.iter().all(suits) {
+    let suited = || settings.iter().filter(|setting| suits(setting));
+    if suited().next().is_none() {
         return Ok(None);
     }
-    let recipes = settings.iter().filter_map(|s| s.model.regression()).map(|r| r.recipe());
+    let recipes = suited().filter_map(|s| s.model.regression()).map(|r| r.recipe());
     let recipes: Vec<Recipe> = recipes.collect();
     let (recipe, places) = union(&recipes);
     let columns = recipe.columns.len() + 1;
@@ -134,7 +137,7 @@ fn perfect_fit(gaussian: &Gaussian, fixed: Option<f64>) -> Option<Warning> {
 pub(super) struct Pooled {
     setting: Setting,
     statistics: Arc<Pool>,
-    /// The model's number in the study.
+    /// The model's number among those that statistics are enough for.
     number: usize,
 }
 
