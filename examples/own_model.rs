@@ -4,7 +4,7 @@
 //! its log likelihood and gradient, for the rows of one shard. Both are compared over eight shards, by `exact`
 //! and by `normal`.
 //!
-//!     cargo run --release --workspace --example own_model
+//!     cargo run --release -p consilience --example own_model
 
 use consilience::arrow_array::{ArrayRef, Float64Array, RecordBatch};
 use consilience::{Comparison, Error, Model, Plan, Prior, Shard, Silent, Study, Tables, Target};
