@@ -4,7 +4,7 @@ use crate::data::{Fact, Recipe, Request};
 use crate::estimate::chains::SampleDiagnostics;
 use crate::estimate::{Batch, Estimate, Shape};
 use crate::math::Matrix;
-use crate::model::{Centred, Model};
+use crate::model::{Centred, Family, Model};
 use crate::study::Local;
 use crate::target::Expansion;
 use crate::{Error, Result, Warning};
@@ -27,11 +27,12 @@ pub enum Question {
         /// The design that has the columns of all of them.
         recipe: Arc<Recipe>,
     },
-    /// How a model's design looks on this shard.
+    /// How a design looks on this shard.
     Survey {
-        /// The model. Its priors are as they were written: what the shards answer is what those per
-        /// standard deviation are settled by, and does not depend on them.
-        model: Arc<Model>,
+        /// The family, which says what outcomes there can be.
+        family: Family,
+        /// The design that models share.
+        design: Arc<Recipe>,
         /// Whether means and squared deviations of its columns are wanted: a prior is per standard deviation.
         units: bool,
     },
@@ -137,18 +138,16 @@ pub enum Answer {
     Weights(Vec<f64>),
 }
 
-/// How a model's design looks on one shard.
+/// How a design looks on one shard: that of several models, or the part that one of them has.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Survey {
     /// Observations: rows, each counted with its weight.
     pub observations: f64,
-    /// Per free coefficient, the observations in which its column is not 0.
+    /// Per column, the observations in which it is not 0; a model's part has that of free coefficients only.
     pub nonzero: Vec<f64>,
-    /// X'X over the free coefficients.
-    pub gram: Matrix,
-    /// Per design column, its mean; empty where units are not wanted, as are the squares.
+    /// Per column, its mean; empty where units are not wanted, as are the squares.
     pub means: Vec<f64>,
-    /// Per design column, the sum of squared distances from its mean.
+    /// Per column, the sum of squared distances from its mean.
     pub squares: Vec<f64>,
     /// The mean of the offsets; 0 if there are none.
     pub offset: f64,
@@ -234,9 +233,8 @@ impl Question {
     /// The model it is about.
     pub fn model(&self) -> Option<&Arc<Model>> {
         match self {
-            Question::Describe { .. } | Question::Statistics { .. } => None,
-            Question::Survey { model, .. }
-            | Question::Fit { model, .. }
+            Question::Describe { .. } | Question::Statistics { .. } | Question::Survey { .. } => None,
+            Question::Fit { model, .. }
             | Question::Augment { model, .. }
             | Question::Expand { model, .. }
             | Question::Weigh { model, .. } => Some(model),

@@ -1,69 +1,29 @@
 //! A shard: rows that answer questions and nothing else.
 
+mod likelihoods;
+mod survey;
+
+pub use likelihoods::{Budget, KEPT_LIKELIHOODS};
+
 use crate::data::draws::write_draws;
-use crate::data::{Moments, Recipe, ShardData, describe};
+use crate::data::{Recipe, ShardData, describe};
 use crate::fit::{augment, fit};
 use crate::math::fingerprint;
-use crate::model::{Centred, Likelihood, Model, Subposterior, chunk_rows, over_chunks};
-use crate::question::{Answer, FitOrder, Question, Share, Summary, Survey};
+use crate::model::{Centred, Model, Subposterior, chunk_rows, over_chunks};
+use crate::question::{Answer, FitOrder, Question, Share, Summary};
 use crate::target::Target;
-use crate::{Error, Place, Result};
-use std::collections::HashMap;
+use crate::{Error, Result};
+use likelihoods::Likelihoods;
+use survey::survey;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-
-/// How much memory likelihoods may take. One that finds no room to be kept for the next question is built
-/// anew for every question; of one that is too large even for that, chunks are built anew for every
-/// evaluation. That costs time and changes no bit of an answer.
-#[derive(Debug)]
-pub struct Budget {
-    /// What is left for likelihoods that are kept, of all shards together.
-    left: AtomicUsize,
-    /// What one question may take beside those.
-    lent: usize,
-}
-
-/// Enough for a few million rows of a few dozen columns.
-pub const KEPT_LIKELIHOODS: usize = 1 << 30;
-
-impl Default for Budget {
-    fn default() -> Budget {
-        Budget::new(KEPT_LIKELIHOODS, usize::MAX)
-    }
-}
-
-impl Budget {
-    /// So many bytes for likelihoods that are kept, and so many for each question beside them.
-    pub fn new(kept: usize, lent: usize) -> Budget {
-        Budget { left: AtomicUsize::new(kept), lent }
-    }
-
-    /// Takes so many bytes, if they are there.
-    fn take(&self, bytes: usize) -> bool {
-        taken(&self.left, bytes)
-    }
-
-    fn give_back(&self, bytes: usize) {
-        self.left.fetch_add(bytes, Ordering::Relaxed);
-    }
-}
-
-fn taken(left: &AtomicUsize, bytes: usize) -> bool {
-    let less = |left: usize| left.checked_sub(bytes);
-    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
-}
+use std::sync::Arc;
 
 /// One shard of the data.
 #[derive(Debug)]
 pub struct Shard {
     index: usize,
     data: ShardData,
-    /// Likelihoods built so far, by what they depend on: one study asks about a model many times,
-    /// and maybe under several priors.
-    likelihoods: Mutex<HashMap<u64, Arc<Likelihood>>>,
-    /// What they may take, together with those of other shards.
-    budget: Arc<Budget>,
+    likelihoods: Likelihoods,
     /// Where the draws of chains are kept, if they are.
     draws: Option<PathBuf>,
 }
@@ -71,13 +31,12 @@ pub struct Shard {
 impl Shard {
     /// A shard of these rows.
     pub fn new(index: usize, rows: impl Into<ShardData>) -> Shard {
-        let (likelihoods, budget) = (Mutex::default(), Arc::default());
-        Shard { index, data: rows.into(), likelihoods, budget, draws: None }
+        Shard { index, data: rows.into(), likelihoods: Likelihoods::default(), draws: None }
     }
 
     /// Shares the memory for likelihoods with other shards.
     pub fn with_budget(self, budget: Arc<Budget>) -> Shard {
-        Shard { budget, ..self }
+        Shard { likelihoods: Likelihoods::within(budget), ..self }
     }
 
     /// Keeps the draws of every chain as a Parquet file in this folder, which must be there.
@@ -112,7 +71,9 @@ impl Shard {
                 Answer::Description(describe(&self.data, weights.as_deref(), requests)?)
             }
             Question::Statistics { recipe } => self.statistics(recipe)?,
-            Question::Survey { model, units } => Answer::Survey(self.survey(model, *units)?),
+            Question::Survey { family, design, units } => {
+                Answer::Survey(survey(&self.data, *family, design, *units)?)
+            }
             Question::Fit { model, share, order } => {
                 Answer::Summary(Box::new(self.fit(model, *share, order)?))
             }
@@ -140,33 +101,6 @@ impl Shard {
         })
     }
 
-    /// The likelihood of a model on these rows, kept from its first use on if there is room.
-    fn likelihood(&self, model: &Model) -> Result<Arc<Likelihood>> {
-        let key = model.likelihood_hash();
-        let known = || self.likelihoods.lock().expect("no thread panics while it holds the lock");
-        if let Some(likelihood) = known().get(&key) {
-            return Ok(likelihood.clone());
-        }
-        // Not under the lock: while this thread waits for others to build their chunks, it may take up
-        // another question to this very shard.
-        let most = Likelihood::most_memory(model, self.data.rows());
-        if !self.budget.take(most) {
-            let left = AtomicUsize::new(self.budget.lent);
-            let likelihood = Likelihood::of(model, &self.data, &|bytes| taken(&left, bytes))?;
-            return Ok(Arc::new(likelihood));
-        }
-        let used = AtomicUsize::new(0);
-        let built = Likelihood::of(model, &self.data, &|bytes| {
-            used.fetch_add(bytes, Ordering::Relaxed);
-            true
-        });
-        let used = if built.is_ok() { used.into_inner() } else { 0 };
-        self.budget.give_back(most.saturating_sub(used));
-        let likelihood = Arc::new(built?);
-        // Somebody may have built the same meanwhile.
-        Ok(known().entry(key).or_insert(likelihood).clone())
-    }
-
     /// What comes of a subposterior.
     fn on_target<T>(
         &self,
@@ -174,7 +108,7 @@ impl Shard {
         share: Share,
         work: impl FnOnce(Subposterior) -> Result<T>,
     ) -> Result<T> {
-        let likelihood = self.likelihood(model)?;
+        let likelihood = self.likelihoods.of(model, &self.data)?;
         let w = share.of(likelihood.observations);
         let (priors, start) = (model.free_priors(), model.start());
         let result = work(Subposterior::new(likelihood.clone(), priors, w, start));
@@ -195,57 +129,6 @@ impl Shard {
         });
         let parts = parts.into_iter().collect::<Result<Vec<_>>>()?;
         Ok(Answer::Statistics(Centred::merge(parts.iter())))
-    }
-
-    fn survey(&self, model: &Model, units: bool) -> Result<Survey> {
-        let likelihood = self.likelihood(model)?;
-        let gram = likelihood.gram();
-        if let Some(error) = likelihood.take_failure() {
-            return Err(error);
-        }
-        // Squares overflow long before the numbers do.
-        let unfit = model.free().zip(gram.diagonal()).find(|(_, square)| !square.is_finite());
-        if let Some((parameter, _)) = unfit {
-            return Err(too_large(&parameter.name, model));
-        }
-        let (columns, offset) = if units { self.spreads(model)? } else { Default::default() };
-        Ok(Survey {
-            observations: likelihood.observations,
-            nonzero: likelihood.nonzero.clone(),
-            gram,
-            means: columns.iter().map(|m| m.mean).collect(),
-            squares: columns.iter().map(|m| m.m2).collect(),
-            offset: offset.mean,
-        })
-    }
-
-    /// The moments of every column of a design, and those of the offsets.
-    fn spreads(&self, model: &Model) -> Result<(Vec<Moments>, Moments)> {
-        let Some(regression) = model.regression() else { return Ok(Default::default()) };
-        let recipe = &regression.recipe();
-        let batches = self.data.batches(chunk_rows(recipe.columns.len()));
-        let parts = over_chunks(batches.len(), |k| {
-            let design = recipe.design(&*self.data.batch(batches[k].clone())?)?;
-            let columns = design.columns.iter().chain(&design.offset);
-            let of = |column: &Vec<f64>| Moments::of(column, design.weights.as_deref());
-            Ok(columns.map(of).collect::<Vec<Moments>>())
-        });
-        let mut sums = vec![Moments::default(); recipe.columns.len() + 1];
-        for part in parts {
-            sums.iter_mut().zip(part?).for_each(|(sum, more)| *sum = sum.merge(more));
-        }
-        let names = recipe.names().into_iter().chain(["offset"]);
-        for (sum, name) in sums.iter_mut().zip(names) {
-            if sum.min == sum.max {
-                // Without the rounding error of a mean: a column that does not vary has no unit.
-                (sum.mean, sum.m2) = (sum.min, 0.0);
-            }
-            if !(sum.mean.is_finite() && sum.m2.is_finite()) {
-                return Err(too_large(name, model));
-            }
-        }
-        let offset = sums.pop().expect("there is one more than columns");
-        Ok((sums, offset))
     }
 
     fn fit(&self, model: &Model, share: Share, order: &FitOrder) -> Result<Summary> {
@@ -276,14 +159,6 @@ pub(crate) fn file_stem(model: &str) -> String {
         format!("-{:08x}", fingerprint(model) as u32)
     };
     format!("{slug}{mark}")
-}
-
-fn too_large(column: &str, model: &Model) -> Error {
-    let message = format!(
-        "model `{}`: the values are too large to compute with; write the column in other units, or as scale(x)",
-        model.name
-    );
-    Error::input_at(Place::default().column(column), message)
 }
 
 fn fits(model: &Model, columns: usize) -> Result<()> {

@@ -15,7 +15,7 @@
 use super::leave_one_out::Again;
 use super::{
     Agreement, Combination, CombineDiagnostics, Next, PosteriorDraws, Setting, homogeneity,
-    leave_one_out, sum_of_weights, summaries,
+    leave_one_out, rank, sum_of_weights, summaries,
 };
 use crate::estimate::search::{Heard, Settings, Wish};
 use crate::estimate::{Search, Weighted};
@@ -43,6 +43,8 @@ pub(super) struct Exact {
     stage: Stage,
     summaries: Option<Vec<Summary>>,
     agreement: Vec<Agreement>,
+    /// Whether columns determine others, once a curvature has told.
+    rank: Option<Option<Warning>>,
 }
 
 enum Stage {
@@ -63,7 +65,7 @@ struct Talk {
 
 impl Exact {
     pub(super) fn new(setting: Setting) -> Exact {
-        Exact { setting, stage: Stage::Start, summaries: None, agreement: Vec::new() }
+        Exact { setting, stage: Stage::Start, summaries: None, agreement: Vec::new(), rank: None }
     }
 
     fn begin(&mut self) -> Result<Next> {
@@ -117,6 +119,13 @@ impl Exact {
             };
             let sums: Vec<Expansion> = (0..talk.asked.len()).map(sum).collect();
             let asked = std::mem::take(&mut talk.asked);
+            let finite = |at: &Expansion| at.value.is_finite();
+            if let (None, Some(k)) = (&self.rank, sums.iter().position(finite)) {
+                let mut curvature = sums[k].hessian.clone();
+                curvature.scale(-1.0);
+                let priors = rank::prior_curvature(&self.setting, &asked[k], 1.0);
+                self.rank = Some(rank::rank_note(&self.setting, &curvature, &priors));
+            }
             let next = self.go_on_from(talk, sums, &asked, &shards)?;
             return Ok(next);
         }
@@ -159,7 +168,8 @@ impl Exact {
         if let Some(j) = search.runaway() {
             return Err(unbounded::infinite(self.setting.names()[j]));
         }
-        let mut warnings = homogeneity::warnings(&self.agreement, &self.setting.names());
+        let mut warnings: Vec<Warning> = self.rank.clone().flatten().into_iter().collect();
+        warnings.extend(homogeneity::warnings(&self.agreement, &self.setting.names()));
         let ((newton, weigh), peaks) = (search.rounds(), search.masses());
         warnings.extend(search.best().and_then(|best| not_reached(best.decrement, newton)));
         warnings.extend(several_peaks(&peaks, &self.setting.names()));

@@ -11,6 +11,7 @@ mod homogeneity;
 mod leave_one_out;
 mod normal;
 mod posterior;
+mod rank;
 mod statistics;
 
 pub use baselines::Baseline;
@@ -261,7 +262,10 @@ pub fn combine(session: &Session, settings: &[Setting]) -> Result<Vec<Evidence>>
                     asking.push(i);
                     questions.push(question);
                 }
-                Next::Done(evidence) => done[i] = Some(evidence.checked(&settings[i].model)?),
+                Next::Done(evidence) => {
+                    let evidence = rank::noted(*evidence, &settings[i]);
+                    done[i] = Some(evidence.checked(&settings[i].model)?);
+                }
             }
         }
         if questions.is_empty() {

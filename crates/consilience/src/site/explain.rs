@@ -50,7 +50,7 @@ fn asked(question: &Question) -> String {
             out
         }
         Question::Survey { units, .. } => format!(
-            "survey{of}: the number of rows, per design column the rows in which it is not 0, and X'X{}",
+            "survey: the number of rows, and per design column the rows in which it is not 0{}",
             if *units {
                 "; mean and squared deviations of every design column, and the mean of the offsets"
             } else {
@@ -147,7 +147,6 @@ fn answer_file(file: &AnswerFile) -> String {
 pub(super) fn too_many_columns(answer: &Answer, rows: u64) -> Option<usize> {
     let columns = match answer {
         Answer::Statistics(found) => found.shifts.len(),
-        Answer::Survey(survey) => survey.nonzero.len(),
         _ => 0,
     };
     (columns as u64 >= rows).then_some(columns).filter(|columns| *columns > 1)
@@ -168,7 +167,6 @@ fn answered(answer: &Answer) -> String {
                 "  rows in which each of {p} design columns is not 0: {}",
                 numbers(&survey.nonzero)
             );
-            let _ = writeln!(out, "  X'X: {p} × {p} sums of products of design columns");
             if !survey.means.is_empty() {
                 let _ = writeln!(out, "  means of the design columns: {}", numbers(&survey.means));
                 let squares = numbers(&survey.squares);
