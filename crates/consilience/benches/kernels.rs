@@ -1,16 +1,17 @@
 //! How fast the hot loops are, on every path that this CPU has and on one core, beside plain loops:
-//! `cargo bench --workspace --bench kernels`, with `-- 22` for 22 columns alone. Prints tables; asserts
-//! nothing.
+//! `cargo bench --workspace --bench kernels`, with `-- 22` for 22 columns alone and `-- shared` for rows that models
+//! share. Prints tables; asserts nothing.
 //!
 //! A plain loop is what one would write first: row after row, point after point, with the standard
 //! library's exp and log1p or with libm's (and our log Φ for the probit). The rows fit into a core's cache.
 
-use consilience::kernel::{Kernel, Path, Rows};
+use consilience::kernel::{BLOCK_ROWS, Kernel, Margins, Path, Rows, Store};
 use consilience::math::special::log_normal_cdf;
 use consilience::math::{dot, stream};
 use consilience::model::Family;
 use rand::RngExt;
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::Instant;
 
 const ROWS: usize = 4_000;
@@ -25,6 +26,52 @@ fn main() {
         {
             measure(&Case::new(family, p));
         }
+    }
+    if is_wanted("shared") {
+        println!("every other of 24 columns, logistic, on the best path");
+        for rows in [BLOCK_ROWS, 10 * BLOCK_ROWS, 100 * BLOCK_ROWS, 1000 * BLOCK_ROWS] {
+            shared(rows);
+        }
+    }
+}
+
+/// Rows of which a model has every other column: as its own, and as a view of panels that have all. The more
+/// rows, the further away from the core they are when their turn comes again.
+fn shared(rows: usize) {
+    let mut rng = stream(1, 0, 0, "shared");
+    let mut uniform = move || 2.0 * rng.random::<f64>() - 1.0;
+    let columns: Vec<Vec<f64>> = (0..24).map(|_| (0..rows).map(|_| uniform()).collect()).collect();
+    let y: Vec<f64> = (0..rows).map(|_| f64::from(uniform() > 0.0)).collect();
+    let (zeros, ones) = (vec![0.0; rows], vec![1.0; rows]);
+    let active: Vec<u32> = (0..24).step_by(2).collect();
+    let few: Vec<Vec<f64>> = active.iter().map(|&j| columns[j as usize].clone()).collect();
+    let own = Rows::new(Family::Logistic, &few, &zeros, &ones, &y, Kernel::Auto);
+    let margins = Arc::new(Margins::new(Family::Logistic, &zeros, &ones, &y, false));
+    let store = Arc::new(Store::new(&margins, 0, &columns, (0..24).collect()));
+    let panels = 0..margins.panels();
+    let view = Rows::view(&margins, panels, &[store], &active, Kernel::Auto).expect("columns");
+    let thetas: Vec<Vec<f64>> =
+        (0..POINTS).map(|_| (0..12).map(|_| uniform() / 4.0).collect()).collect();
+    let points: Vec<(&[f64], f64)> = thetas.iter().map(|t| (t.as_slice(), 0.0)).collect();
+    for (name, panels) in [("own", &own), ("shared", &view)] {
+        let mut out = vec![0.0; POINTS];
+        let least = |points: usize, run: &mut dyn FnMut() -> f64| {
+            let time = |run: &mut dyn FnMut() -> f64| {
+                let start = Instant::now();
+                black_box(run());
+                start.elapsed().as_secs_f64()
+            };
+            let best = (0..10).map(|_| time(run)).fold(f64::INFINITY, f64::min);
+            best * 1e9 / (rows * points) as f64
+        };
+        let value = least(POINTS, &mut || {
+            panels.values(&points, &mut out);
+            out[0]
+        });
+        let hessian = least(1, &mut || panels.expand(&thetas[0], 0.0).0.value);
+        println!(
+            "  {rows:>7} rows, {name:<6}  value {value:6.3} ns a row and point   Hessian {hessian:6.3} ns a row"
+        );
     }
 }
 

@@ -1,73 +1,32 @@
 //! A shard: rows, and the likelihoods of models on them, of which questions are answered.
 
+mod likelihoods;
+
+pub use likelihoods::{Budget, KEPT_LIKELIHOODS};
+
 use crate::data::ShardData;
 use crate::error::clip;
-use crate::model::{Body, Foreign, Likelihood, LogLikelihood, Model, Share, Subposterior};
+use crate::model::{Body, Foreign, LogLikelihood, Model, Share, Subposterior};
 use crate::{Error, Place, Result};
+use likelihoods::Likelihoods;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-
-/// How much memory likelihoods may take. One that finds no room to be kept for the next question is built
-/// anew for every question; of one that is too large even for that, chunks are built anew for every
-/// evaluation. That costs time and changes no bit of an answer.
-#[derive(Debug)]
-pub struct Budget {
-    /// What is left for likelihoods that are kept, of all shards together.
-    left: AtomicUsize,
-    /// What one question may take beside those.
-    lent: usize,
-}
-
-/// Enough for a few million rows of a few dozen columns.
-pub const KEPT_LIKELIHOODS: usize = 1 << 30;
-
-impl Default for Budget {
-    fn default() -> Budget {
-        Budget::new(KEPT_LIKELIHOODS, usize::MAX)
-    }
-}
-
-impl Budget {
-    /// So many bytes for likelihoods that are kept, and so many for each question beside them.
-    pub fn new(kept: usize, lent: usize) -> Budget {
-        Budget { left: AtomicUsize::new(kept), lent }
-    }
-
-    /// Takes so many bytes, if they are there.
-    fn take(&self, bytes: usize) -> bool {
-        taken(&self.left, bytes)
-    }
-
-    fn give_back(&self, bytes: usize) {
-        self.left.fetch_add(bytes, Ordering::Relaxed);
-    }
-}
-
-fn taken(left: &AtomicUsize, bytes: usize) -> bool {
-    let less = |left: usize| left.checked_sub(bytes);
-    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
-}
+use std::sync::Arc;
 
 /// One shard of the data.
 #[derive(Debug)]
 pub struct Shard {
     index: usize,
     data: ShardData,
-    /// Likelihoods built so far, by what they depend on: one study asks about a model many times,
-    /// and maybe under several priors.
-    likelihoods: Mutex<HashMap<u64, Arc<Likelihood>>>,
+    likelihoods: Likelihoods,
     /// Likelihoods that are not ours, by the names under which models know them.
     foreign: HashMap<String, Arc<Foreign>>,
-    /// What they may take, together with those of other shards.
-    budget: Arc<Budget>,
 }
 
 impl Shard {
     /// A shard of these rows.
     pub fn new(index: usize, rows: impl Into<ShardData>) -> Shard {
-        let (likelihoods, budget) = (Mutex::default(), Arc::default());
-        Shard { index, data: rows.into(), likelihoods, foreign: HashMap::new(), budget }
+        let (likelihoods, foreign) = Default::default();
+        Shard { index, data: rows.into(), likelihoods, foreign }
     }
 
     /// A shard whose rows nobody sees: it knows likelihoods that it was taught, and nothing else.
@@ -77,7 +36,7 @@ impl Shard {
 
     /// Shares the memory for likelihoods with other shards.
     pub fn with_budget(self, budget: Arc<Budget>) -> Shard {
-        Shard { budget, ..self }
+        Shard { likelihoods: Likelihoods::within(budget), ..self }
     }
 
     /// Teaches it a likelihood of its rows that is not ours: models know it by this name.
@@ -105,36 +64,11 @@ impl Shard {
         &self.data
     }
 
-    /// The likelihood of a model on these rows, kept from its first use on if there is room.
-    pub(crate) fn likelihood(&self, model: &Model) -> Result<Arc<Likelihood>> {
-        let key = model.likelihood_hash();
-        let known = || self.likelihoods.lock().expect("no thread panics while it holds the lock");
-        if let Some(likelihood) = known().get(&key) {
-            return Ok(likelihood.clone());
-        }
-        // Not under the lock: while this thread waits for others to build their chunks, it may take up
-        // another question to this very shard.
-        let most = Likelihood::most_memory(model, self.data.rows());
-        if !self.budget.take(most) {
-            let left = AtomicUsize::new(self.budget.lent);
-            let likelihood = Likelihood::of(model, &self.data, &|bytes| taken(&left, bytes))?;
-            return Ok(Arc::new(likelihood));
-        }
-        let used = AtomicUsize::new(0);
-        let built = Likelihood::of(model, &self.data, &|bytes| {
-            used.fetch_add(bytes, Ordering::Relaxed);
-            true
-        });
-        let used = if built.is_ok() { used.into_inner() } else { 0 };
-        self.budget.give_back(most.saturating_sub(used));
-        let likelihood = Arc::new(built?);
-        // Somebody may have built the same meanwhile.
-        Ok(known().entry(key).or_insert(likelihood).clone())
-    }
-
-    /// The same of any model.
-    fn any_likelihood(&self, model: &Model) -> Result<Arc<dyn LogLikelihood>> {
-        let Body::Foreign { likelihood } = &model.body else { return Ok(self.likelihood(model)?) };
+    /// The likelihood of a model on these rows.
+    fn likelihood(&self, model: &Model) -> Result<Arc<dyn LogLikelihood>> {
+        let Body::Foreign { likelihood } = &model.body else {
+            return Ok(self.likelihoods.of(model, &self.data)?);
+        };
         let known = self.foreign.get(likelihood).cloned();
         let known = known.ok_or_else(|| {
             let message = "this shard has no likelihood of that name; teach it with Shard::learn";
@@ -158,7 +92,7 @@ impl Shard {
         share: Share,
         work: impl FnOnce(Subposterior) -> Result<T>,
     ) -> Result<T> {
-        let likelihood = self.any_likelihood(model)?;
+        let likelihood = self.likelihood(model)?;
         let w = share.of(likelihood.observations());
         let (priors, start) = (model.free_priors(), model.start());
         let result = work(Subposterior::new(likelihood.clone(), priors, w, start));

@@ -15,7 +15,7 @@
 use super::leave_one_out::Again;
 use super::{
     Agreement, Combination, CombineDiagnostics, Fits, Next, PosteriorDraws, Setting, homogeneity,
-    leave_one_out,
+    leave_one_out, rank,
 };
 use crate::estimate::search::{Heard, Settings, Wish};
 use crate::estimate::{Search, Weighted};
@@ -42,6 +42,8 @@ pub(super) struct Exact {
     stage: Stage,
     fits: Option<Fits>,
     agreement: Vec<Agreement>,
+    /// Whether columns determine others, once a curvature has told.
+    rank: Option<Option<Warning>>,
 }
 
 enum Stage {
@@ -67,7 +69,7 @@ enum Asked {
 
 impl Exact {
     pub(super) fn new(setting: Setting) -> Exact {
-        Exact { setting, stage: Stage::Start, fits: None, agreement: Vec::new() }
+        Exact { setting, stage: Stage::Start, fits: None, agreement: Vec::new(), rank: None }
     }
 
     fn begin(&mut self) -> Result<Next> {
@@ -124,6 +126,7 @@ impl Exact {
         match asked {
             Asked::Expand(question) => {
                 let (mut sums, shards) = answers.sum(&question)?;
+                self.note_rank(&question, &sums[0]);
                 let heard = Heard::Expansions(sums.remove(0));
                 let next = self.go_on(search, by_shard, Some(heard))?;
                 if let Some(shards) = shards {
@@ -138,6 +141,17 @@ impl Exact {
                 }
                 self.go_on(search, by_shard, Some(Heard::Values(sums.remove(0))))
             }
+        }
+    }
+
+    /// Sees whether columns determine others, at the first point that has a curvature.
+    fn note_rank(&mut self, asked: &Expand, sums: &[Expansion]) {
+        let finite = |at: &Expansion| at.value.is_finite();
+        if let (None, Some(k)) = (&self.rank, sums.iter().position(finite)) {
+            let mut curvature = sums[k].hessian.clone();
+            curvature.scale(-1.0);
+            let priors = rank::prior_curvature(&self.setting, asked.0[0].thetas.row(k), 1.0);
+            self.rank = Some(rank::rank_note(&self.setting, &curvature, &priors));
         }
     }
 
@@ -162,7 +176,8 @@ impl Exact {
         if let Some(j) = search.runaway() {
             return Err(unbounded::infinite(self.setting.names()[j]));
         }
-        let mut warnings = homogeneity::warnings(&self.agreement, &self.setting.names());
+        let mut warnings: Vec<Warning> = self.rank.clone().flatten().into_iter().collect();
+        warnings.extend(homogeneity::warnings(&self.agreement, &self.setting.names()));
         let ((newton, weigh), peaks) = (search.rounds(), search.masses());
         warnings.extend(search.best().and_then(|best| not_reached(best.decrement, newton)));
         warnings.extend(several_peaks(&peaks, &self.setting.names()));

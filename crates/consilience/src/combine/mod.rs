@@ -11,6 +11,7 @@ mod homogeneity;
 mod leave_one_out;
 mod normal;
 mod posterior;
+mod rank;
 mod statistics;
 
 pub use baselines::Baseline;
@@ -333,6 +334,7 @@ impl<'a> Combining<'a> {
                     asking.push((i, number, part));
                 }
                 Next::Done(evidence) => {
+                    let evidence = rank::noted(*evidence, &talk.setting);
                     talk.evidence = Some(evidence.checked(model)?);
                     self.session.done(&model.name);
                 }

@@ -9,7 +9,7 @@
 use super::exact::Exact;
 use super::{
     Agreement, Combination, CombineDiagnostics, Evidence, Fits, LeftOut, Next, PosteriorDraws,
-    Setting, homogeneity, leave_one_out,
+    Setting, homogeneity, leave_one_out, rank,
 };
 use crate::data::{Places, Recipe, union};
 use crate::engine::Session;
@@ -158,6 +158,11 @@ impl Pooled {
             evidence.left_out = Some(left_out.collect::<Result<_>>()?);
             evidence = *leave_one_out::warned(Box::new(evidence));
         }
+        // By X'X itself, not by a curvature that a search may have met.
+        evidence.warnings.retain(|w| w.code != rank::CODE);
+        let gaussian = all.likelihood().gaussian();
+        let note = gaussian.and_then(|(g, _)| rank::rank_note(&self.setting, &g.gram(), &[]));
+        evidence.warnings.splice(0..0, note);
         evidence.agreement = self.agreement(&all);
         evidence.warnings.extend(homogeneity::warnings(&evidence.agreement, &self.setting.names()));
         if let Some(fits) = fits {

@@ -1,6 +1,6 @@
 //! The hot loops: log-likelihoods of many rows at many points, with derivatives.
 //!
-//! Rows stand in panels of eight, column after column, so that one panel's linear predictors are
+//! Rows stand in panels of eight (`panels`), column after column, so that one panel's linear predictors are
 //! built side by side in registers. The loops are written once, over a vector of eight doubles
 //! (`simd`), and compiled for every kind of CPU (`x86`, `dispatch`), of which the best is taken when the
 //! program runs. This is the only module with `unsafe` code.
@@ -18,6 +18,7 @@ mod family;
 mod functions;
 mod large;
 mod laws;
+mod panels;
 mod passes;
 mod products;
 mod rows;
@@ -27,4 +28,5 @@ mod x86;
 
 pub use dispatch::{Kernel, Path};
 pub use family::Family;
+pub use panels::{BLOCK_ROWS, Margins, Store};
 pub use rows::{Extra, Rows};

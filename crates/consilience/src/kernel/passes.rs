@@ -6,9 +6,10 @@ use super::large::{LargeNegativeBinomial, LargePoisson};
 use super::laws::{
     Law, Logistic, LogisticOnes, NegativeBinomial, Outcomes, Poisson, Probit, Slopes, Sum,
 };
+use super::panels::GROUP;
 pub use super::products::{Gram, Predict, Transposed};
 use super::products::{Lower, add_columns, line_sum, offset};
-use super::rows::{Block, Extra, GROUP, Group, Rows};
+use super::rows::{Block, Cut, Extra, Group, Rows};
 use super::simd::{Cpu, Line, Vector};
 use crate::math::{Compensated, Matrix};
 
@@ -18,11 +19,11 @@ macro_rules! with_law {
         match $rows.family() {
             Family::Logistic if $ones => $call::<$cpu, LogisticOnes $(, $more)*> $arguments,
             Family::Logistic => $call::<$cpu, Logistic $(, $more)*> $arguments,
-            Family::NegativeBinomial if $rows.large => {
+            Family::NegativeBinomial if $rows.margins.large => {
                 $call::<$cpu, LargeNegativeBinomial $(, $more)*> $arguments
             }
             Family::NegativeBinomial => $call::<$cpu, NegativeBinomial $(, $more)*> $arguments,
-            Family::Poisson if $rows.large => $call::<$cpu, LargePoisson $(, $more)*> $arguments,
+            Family::Poisson if $rows.margins.large => $call::<$cpu, LargePoisson $(, $more)*> $arguments,
             Family::Poisson => $call::<$cpu, Poisson $(, $more)*> $arguments,
             _ => $call::<$cpu, Probit $(, $more)*> $arguments,
         }
@@ -55,7 +56,7 @@ impl<const D: usize> Tile<D> {
             }
             if has_own {
                 // Large counts have predictors relative to themselves, not to a.
-                shift[d] = if rows.large { 0.0 } else { -unit * a };
+                shift[d] = if rows.margins.large { 0.0 } else { -unit * a };
                 dispersion[d] = libm::exp(*a);
             }
         }
@@ -115,8 +116,8 @@ fn block_values<C: Cpu, const D: usize>(
     out: &mut [Compensated],
 ) {
     let mut sums = [Sum::zero(cpu); D];
-    for group in &block.groups {
-        with_law!(rows, group.ones, group_values::<C, _, D>(cpu, rows, group, tile, &mut sums));
+    for group in rows.groups(block) {
+        with_law!(rows, group.ones, group_values::<C, _, D>(cpu, rows, &group, tile, &mut sums));
     }
     for (out, sum) in out.iter_mut().zip(sums) {
         out.add(with_law!(rows, false, total::<C, _>(sum)));
@@ -138,10 +139,9 @@ fn group_values<C: Cpu, L: Law, const D: usize>(
 ) {
     // In a local variable the sums can stay in registers.
     let mut local = *sums;
-    for segment in &group.segments {
-        let (index, x) = rows.segment(segment);
-        let m = index.len();
-        for (k, panel) in segment.panels.clone().enumerate() {
+    let margins = &*rows.margins;
+    for (panels, cut) in rows.cuts(group) {
+        for (k, panel) in panels.enumerate() {
             let mut eta = [cpu.splat(0.0); D];
             if rows.has_offset || rows.family() == Family::NegativeBinomial {
                 let offset = offset(cpu, rows, panel, group.ones) * cpu.splat(L::UNIT);
@@ -149,13 +149,13 @@ fn group_values<C: Cpu, L: Law, const D: usize>(
                     eta[d] = offset + cpu.splat(tile.shift[d]);
                 }
             }
-            for (x, &j) in x[k * m..(k + 1) * m].iter().zip(index) {
-                let (x, beta) = (cpu.load(&x.0), &tile.beta[j as usize]);
+            each_column(&cut, k, &tile.beta, |x, beta| {
+                let x = cpu.load(&x.0);
                 for d in 0..D {
                     eta[d] = x.fma(cpu.splat(beta[d]), eta[d]);
                 }
-            }
-            let (count, total) = (cpu.load(&rows.count[panel]), cpu.load(&rows.total[panel]));
+            });
+            let (count, total) = (cpu.load(&margins.count[panel]), cpu.load(&margins.total[panel]));
             for d in 0..D {
                 let at = Outcomes { count, total, dispersion: cpu.splat(tile.dispersion[d]) };
                 L::value(cpu, eta[d], at, &mut local[d]);
@@ -163,6 +163,26 @@ fn group_values<C: Cpu, L: Law, const D: usize>(
         }
     }
     *sums = local;
+}
+
+/// Hands on a panel's columns, one after the other, each with its coefficients. It is written out for the
+/// cases that are common, in which fewer numbers have to be looked up and checked.
+#[inline(always)]
+fn each_column<T>(cut: &Cut<'_>, k: usize, beta: &[T], mut work: impl FnMut(&Line, &T)) {
+    let x = cut.panel(k);
+    if cut.packed {
+        for (x, &j) in x.iter().zip(cut.index) {
+            work(x, &beta[j as usize]);
+        }
+    } else if cut.index.len() == beta.len() {
+        for (&place, beta) in cut.places.iter().zip(beta) {
+            work(&x[place as usize], beta);
+        }
+    } else {
+        for (&place, &j) in cut.places.iter().zip(cut.index) {
+            work(&x[place as usize], &beta[j as usize]);
+        }
+    }
 }
 
 /// Value, gradient and, if asked for, Hessian at one point.
@@ -206,11 +226,11 @@ impl<const HESSIAN: bool> Work for Derive<'_, HESSIAN> {
         let (mut slope, mut bend) = (cpu.splat(0.0), cpu.splat(0.0));
         for block in &rows.blocks {
             let mut sum = Sum::zero(cpu);
-            for group in &block.groups {
+            for group in rows.groups(block) {
                 let own = with_law!(
                     rows,
                     group.ones,
-                    derive_group::<C, _, HESSIAN>(cpu, rows, group, &tile, &mut sum, &mut sums)
+                    derive_group::<C, _, HESSIAN>(cpu, rows, &group, &tile, &mut sum, &mut sums)
                 );
                 (slope, bend) = (slope + own.0, bend + own.1);
             }
@@ -237,12 +257,10 @@ fn derive_group<C: Cpu, L: Law, const HESSIAN: bool>(
 ) -> (C::V, C::V) {
     let first = group.panels.start;
     // Three loops, so that short segments do not interrupt the long one: predictors,
-    for segment in &group.segments {
-        let (index, x) = rows.segment(segment);
-        let m = index.len();
-        for (k, panel) in segment.panels.clone().enumerate() {
+    for (panels, cut) in rows.cuts(group) {
+        for (k, panel) in panels.enumerate() {
             let offset = offset(cpu, rows, panel, group.ones);
-            let eta = predictor::<C, L>(cpu, offset, &x[k * m..(k + 1) * m], index, tile);
+            let eta = predictor::<C, L>(cpu, offset, &cut, k, tile);
             eta.store(&mut sums.slopes[panel - first].0);
         }
     }
@@ -253,7 +271,8 @@ fn derive_group<C: Cpu, L: Law, const HESSIAN: bool>(
     for panel in group.panels.clone() {
         let k = panel - first;
         let eta = cpu.load(&sums.slopes[k].0);
-        let (count, total) = (cpu.load(&rows.count[panel]), cpu.load(&rows.total[panel]));
+        let margins = &*rows.margins;
+        let (count, total) = (cpu.load(&margins.count[panel]), cpu.load(&margins.total[panel]));
         let at = Outcomes { count, total, dispersion };
         let found: Slopes<C::V> = L::derive(cpu, eta, at, &mut local);
         own_slope = own_slope + found.own_slope;
@@ -266,14 +285,13 @@ fn derive_group<C: Cpu, L: Law, const HESSIAN: bool>(
     }
     *sum = local;
     // and their products with x.
-    for segment in &group.segments {
-        let (index, x) = rows.segment(segment);
-        let range = segment.panels.start - first..segment.panels.end - first;
-        add_columns(cpu, x, index, &sums.slopes[range.clone()], &mut sums.gradient);
+    for (panels, cut) in rows.cuts(group) {
+        let range = panels.start - first..panels.end - first;
+        add_columns(cpu, &cut, &sums.slopes[range.clone()], &mut sums.gradient);
         if HESSIAN {
-            sums.hessian.add(cpu, index, x, &sums.bends[range.clone()]);
+            sums.hessian.add(cpu, &cut, &sums.bends[range.clone()]);
             if !sums.cross.is_empty() {
-                add_columns(cpu, x, index, &sums.crosses[range], &mut sums.cross);
+                add_columns(cpu, &cut, &sums.crosses[range], &mut sums.cross);
             }
         }
     }
@@ -285,19 +303,31 @@ fn derive_group<C: Cpu, L: Law, const HESSIAN: bool>(
 fn predictor<C: Cpu, L: Law>(
     cpu: C,
     offset: C::V,
-    x: &[Line],
-    index: &[u32],
+    cut: &Cut<'_>,
+    k: usize,
     tile: &Tile<1>,
 ) -> C::V {
     let mut even = offset.fma(cpu.splat(L::UNIT), cpu.splat(tile.shift[0]));
     let mut odd = cpu.splat(0.0);
-    let (pairs, last) = x.as_chunks::<2>();
-    for (x, j) in pairs.iter().zip(index.chunks_exact(2)) {
-        even = cpu.load(&x[0].0).fma(cpu.splat(tile.beta[j[0] as usize][0]), even);
-        odd = cpu.load(&x[1].0).fma(cpu.splat(tile.beta[j[1] as usize][0]), odd);
+    let x = cut.panel(k);
+    if cut.packed {
+        let (pairs, last) = x.as_chunks::<2>();
+        for (x, j) in pairs.iter().zip(cut.index.chunks_exact(2)) {
+            even = cpu.load(&x[0].0).fma(cpu.splat(tile.beta[j[0] as usize][0]), even);
+            odd = cpu.load(&x[1].0).fma(cpu.splat(tile.beta[j[1] as usize][0]), odd);
+        }
+        if let ([x], Some(&j)) = (last, cut.index.last()) {
+            even = cpu.load(&x.0).fma(cpu.splat(tile.beta[j as usize][0]), even);
+        }
+        return even + odd;
     }
-    if let ([x], Some(&j)) = (last, index.last()) {
-        even = cpu.load(&x.0).fma(cpu.splat(tile.beta[j as usize][0]), even);
+    let (pairs, last) = cut.places.as_chunks::<2>();
+    for (at, j) in pairs.iter().zip(cut.index.chunks_exact(2)) {
+        even = cpu.load(&x[at[0] as usize].0).fma(cpu.splat(tile.beta[j[0] as usize][0]), even);
+        odd = cpu.load(&x[at[1] as usize].0).fma(cpu.splat(tile.beta[j[1] as usize][0]), odd);
+    }
+    if let ([at], Some(&j)) = (last, cut.index.last()) {
+        even = cpu.load(&x[*at as usize].0).fma(cpu.splat(tile.beta[j as usize][0]), even);
     }
     even + odd
 }

@@ -1,16 +1,17 @@
 //! Products with X: predictors, X'v and X'·diag(w)·X.
 
 use super::dispatch::Work;
-use super::rows::{GROUP, Rows, signed};
+use super::panels::GROUP;
+use super::rows::{Cut, Rows, signed};
 use super::simd::{Cpu, Lanes, Line, Vector};
 use crate::math::Matrix;
 
 /// The offsets of one panel, with the sign of its x.
 #[inline(always)]
 pub(super) fn offset<C: Cpu>(cpu: C, rows: &Rows, panel: usize, ones: bool) -> C::V {
-    let offset = &rows.offset[panel];
+    let offset = &rows.margins.offset[panel];
     if ones && rows.has_offset {
-        cpu.load(&signed(offset, &rows.total[panel]))
+        cpu.load(&signed(offset, &rows.margins.total[panel]))
     } else {
         cpu.load(offset)
     }
@@ -18,17 +19,11 @@ pub(super) fn offset<C: Cpu>(cpu: C, rows: &Rows, panel: usize, ones: bool) -> C
 
 /// Adds X'v of panels with the same columns to the columns' sums.
 #[inline(always)]
-pub(super) fn add_columns<C: Cpu>(
-    cpu: C,
-    x: &[Line],
-    index: &[u32],
-    v: &[Line],
-    sums: &mut [Line],
-) {
+pub(super) fn add_columns<C: Cpu>(cpu: C, cut: &Cut<'_>, v: &[Line], sums: &mut [Line]) {
     if C::POINTS >= 4 {
-        add_columns_by::<C, 4>(cpu, x, index, v, sums);
+        add_columns_by::<C, 4>(cpu, cut, v, sums);
     } else {
-        add_columns_by::<C, 2>(cpu, x, index, v, sums);
+        add_columns_by::<C, 2>(cpu, cut, v, sums);
     }
 }
 
@@ -36,28 +31,27 @@ pub(super) fn add_columns<C: Cpu>(
 #[inline(always)]
 fn add_columns_by<C: Cpu, const COLUMNS: usize>(
     cpu: C,
-    x: &[Line],
-    index: &[u32],
+    cut: &Cut<'_>,
     v: &[Line],
     sums: &mut [Line],
 ) {
-    let m = index.len();
     if v.len() < 4 {
         // So few panels are not worth the setting up.
         for (k, v) in v.iter().enumerate() {
-            let v = cpu.load(&v.0);
-            for (x, &j) in x[k * m..(k + 1) * m].iter().zip(index) {
+            let (x, v) = (cut.panel(k), cpu.load(&v.0));
+            for (&place, &j) in cut.places.iter().zip(cut.index) {
                 let sum = &mut sums[j as usize].0;
-                cpu.load(&x.0).fma(v, cpu.load(sum)).store(sum);
+                cpu.load(&x[place as usize].0).fma(v, cpu.load(sum)).store(sum);
             }
         }
         return;
     }
-    for (i, index) in index.chunks(COLUMNS).enumerate() {
+    for (i, index) in cut.index.chunks(COLUMNS).enumerate() {
+        let places = places::<COLUMNS>(cut, i * COLUMNS);
         let mut found = [cpu.splat(0.0); COLUMNS];
         for (k, v) in v.iter().enumerate() {
             let v = cpu.load(&v.0);
-            let x = columns::<C, COLUMNS>(cpu, &x[k * m..(k + 1) * m], i * COLUMNS);
+            let x = columns::<C, COLUMNS>(cpu, cut.panel(k), places);
             for a in 0..COLUMNS {
                 found[a] = x[a].fma(v, found[a]);
             }
@@ -86,11 +80,11 @@ impl Lower {
 
     /// Adds X'·diag(weights)·X of panels with the same columns.
     #[inline(always)]
-    pub(super) fn add<C: Cpu>(&mut self, cpu: C, index: &[u32], x: &[Line], weights: &[Line]) {
+    pub(super) fn add<C: Cpu>(&mut self, cpu: C, cut: &Cut<'_>, weights: &[Line]) {
         match C::TILE {
-            4 => self.add_tiles::<C, 4>(cpu, index, x, weights),
-            2 => self.add_tiles::<C, 2>(cpu, index, x, weights),
-            _ => self.add_tiles::<C, 1>(cpu, index, x, weights),
+            4 => self.add_tiles::<C, 4>(cpu, cut, weights),
+            2 => self.add_tiles::<C, 2>(cpu, cut, weights),
+            _ => self.add_tiles::<C, 1>(cpu, cut, weights),
         }
     }
 
@@ -99,17 +93,19 @@ impl Lower {
     pub(super) fn add_tiles<C: Cpu, const T: usize>(
         &mut self,
         cpu: C,
-        index: &[u32],
-        x: &[Line],
+        cut: &Cut<'_>,
         weights: &[Line],
     ) {
+        let index = cut.index;
         let m = index.len();
         for i in (0..m).step_by(T) {
             for j in (0..=i).step_by(T) {
+                let (at, beside) = (places::<T>(cut, i), places::<T>(cut, j));
                 let mut sums = [[cpu.splat(0.0); T]; T];
                 for (k, weight) in weights.iter().enumerate() {
-                    let (x, weight) = (&x[k * m..(k + 1) * m], cpu.load(&weight.0));
-                    let (left, right) = (columns::<C, T>(cpu, x, i), columns::<C, T>(cpu, x, j));
+                    let (x, weight) = (cut.panel(k), cpu.load(&weight.0));
+                    let left = columns::<C, T>(cpu, x, at);
+                    let right = columns::<C, T>(cpu, x, beside);
                     for a in 0..T {
                         let left = left[a] * weight;
                         for b in 0..T {
@@ -143,18 +139,18 @@ impl Lower {
     }
 }
 
-/// T columns of a panel from the i-th. Beyond the last column the last one stands in, for nothing.
+/// The places of T columns from the i-th. Beyond the last column the last one stands in, for nothing.
 #[inline(always)]
-fn columns<C: Cpu, const T: usize>(cpu: C, x: &[Line], i: usize) -> [C::V; T] {
+fn places<const T: usize>(cut: &Cut<'_>, i: usize) -> [usize; T] {
+    std::array::from_fn(|a| cut.places[(i + a).min(cut.places.len() - 1)] as usize)
+}
+
+/// The columns of a panel in these places.
+#[inline(always)]
+fn columns<C: Cpu, const T: usize>(cpu: C, x: &[Line], places: [usize; T]) -> [C::V; T] {
     let mut out = [cpu.splat(0.0); T];
-    if let Some(x) = x[i..].first_chunk::<T>() {
-        for a in 0..T {
-            out[a] = cpu.load(&x[a].0);
-        }
-    } else {
-        for a in 0..T {
-            out[a] = cpu.load(&x[(i + a).min(x.len() - 1)].0);
-        }
+    for a in 0..T {
+        out[a] = cpu.load(&x[places[a]].0);
     }
     out
 }
@@ -172,13 +168,15 @@ impl Work for Gram<'_> {
     fn run<C: Cpu>(self, cpu: C) -> Matrix {
         let mut sums = Lower::zeros(self.rows.columns);
         let mut aligned = [Line::ZERO; GROUP];
-        for (segment, _) in self.rows.segments() {
-            let (index, x) = self.rows.segment(segment);
-            let weights = &self.weights[segment.panels.clone()];
-            for (slot, weight) in aligned.iter_mut().zip(weights) {
-                slot.0 = *weight;
+        for group in self.rows.all_groups() {
+            for (panels, cut) in self.rows.cuts(&group) {
+                let first = self.rows.own_number(panels.start);
+                let weights = &self.weights[first..first + panels.len()];
+                for (slot, weight) in aligned.iter_mut().zip(weights) {
+                    slot.0 = *weight;
+                }
+                sums.add(cpu, &cut, &aligned[..weights.len()]);
             }
-            sums.add(cpu, index, x, &aligned[..weights.len()]);
         }
         sums.matrix()
     }
@@ -197,13 +195,15 @@ impl Work for Transposed<'_> {
     fn run<C: Cpu>(self, cpu: C) -> Vec<f64> {
         let mut sums = vec![Line::ZERO; self.rows.columns];
         let mut aligned = [Line::ZERO; GROUP];
-        for (segment, ones) in self.rows.segments() {
-            let (index, x) = self.rows.segment(segment);
-            for (slot, panel) in aligned.iter_mut().zip(segment.panels.clone()) {
-                let (v, total) = (&self.v[panel], &self.rows.total[panel]);
-                slot.0 = if ones { signed(v, total) } else { *v };
+        for group in self.rows.all_groups() {
+            for (panels, cut) in self.rows.cuts(&group) {
+                for (slot, panel) in aligned.iter_mut().zip(panels.clone()) {
+                    let v = &self.v[self.rows.own_number(panel)];
+                    let total = &self.rows.margins.total[panel];
+                    slot.0 = if group.ones { signed(v, total) } else { *v };
+                }
+                add_columns(cpu, &cut, &aligned[..panels.len()], &mut sums);
             }
-            add_columns(cpu, x, index, &aligned[..segment.panels.len()], &mut sums);
         }
         sums.iter().map(line_sum).collect()
     }
@@ -221,18 +221,20 @@ impl Work for Predict<'_> {
 
     #[inline(always)]
     fn run<C: Cpu>(self, cpu: C) {
-        for (segment, ones) in self.rows.segments() {
-            let (index, x) = self.rows.segment(segment);
-            let m = index.len();
-            for (k, panel) in segment.panels.clone().enumerate() {
-                let mut eta = offset(cpu, self.rows, panel, ones);
-                for (x, &j) in x[k * m..(k + 1) * m].iter().zip(index) {
-                    eta = cpu.load(&x.0).fma(cpu.splat(self.beta[j as usize]), eta);
-                }
-                let out = &mut self.out[panel];
-                eta.store(out);
-                if ones {
-                    *out = signed(out, &self.rows.total[panel]);
+        for group in self.rows.all_groups() {
+            for (panels, cut) in self.rows.cuts(&group) {
+                for (k, panel) in panels.enumerate() {
+                    let x = cut.panel(k);
+                    let mut eta = offset(cpu, self.rows, panel, group.ones);
+                    for (&place, &j) in cut.places.iter().zip(cut.index) {
+                        let beta = cpu.splat(self.beta[j as usize]);
+                        eta = cpu.load(&x[place as usize].0).fma(beta, eta);
+                    }
+                    let out = &mut self.out[self.rows.own_number(panel)];
+                    eta.store(out);
+                    if group.ones {
+                        *out = signed(out, &self.rows.margins.total[panel]);
+                    }
                 }
             }
         }

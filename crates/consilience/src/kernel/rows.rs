@@ -1,38 +1,34 @@
-//! Rows of data in panels.
+//! Rows of data under one model.
 
 use super::dispatch::{Kernel, Path};
 use super::family::Family;
+use super::panels::{BLOCK, GROUP, Margins, Store, group_of, panel_of};
 use super::passes::{Derive, Gram, Predict, Transposed, Values};
 use super::simd::{LANES, Lanes, Line};
-use crate::math::{Matrix, dot_compensated};
+use crate::math::{Compensated, Matrix, dot_compensated};
 use crate::target::Expansion;
 use std::ops::Range;
-
-/// Panels per block: 960 rows, which stay in cache while many points visit them. Also the most
-/// factors (1 + e^−|η|) ≤ 2 that a product over all lanes holds without overflow, with room to spare.
-const BLOCK: usize = 120;
-
-/// The mean of outcomes that are all 0, so that it has a logarithm: likelihoods do not tell it from 0.
-const NOTHING: f64 = 1e-30;
+use std::sync::Arc;
 
 /// Distinct rows (x, offset) of one shard under one model, each with the number of observations
 /// that share it and the sum of their outcomes: merging equal rows is exact (`laws.rs` says why).
+///
+/// Rows that were merged are the model's own. Those that were not stand as the data do, are kept once for
+/// all models of a design, and a model only knows where its columns stand in them.
 #[derive(Debug, Clone)]
 pub struct Rows {
-    family: Family,
     pub(super) path: Path,
     pub(super) columns: usize,
+    pub(super) margins: Arc<Margins>,
+    /// Which panels of the margins are meant.
+    panels: Range<usize>,
+    stores: Vec<Arc<Store>>,
     pub(super) blocks: Vec<Block>,
+    layouts: Vec<Layout>,
     /// Column numbers of the segments, one segment after the other.
     index: Vec<u32>,
-    /// Eight values per column per panel, panel after panel. In groups of a logistic's single
-    /// observations they are multiplied by the outcome's sign, −1 or 1.
-    x: Vec<Line>,
-    pub(super) offset: Vec<Lanes>,
-    pub(super) count: Vec<Lanes>,
-    pub(super) total: Vec<Lanes>,
-    /// Whether the laws of large counts hold (`large.rs`): offsets are less log(total/count) then.
-    pub(super) large: bool,
+    /// Where the columns of a segment stand in a panel.
+    places: Vec<u32>,
     /// Whether any offset is not 0.
     pub(super) has_offset: bool,
     /// X't, and t'offset, of a Poisson: Σ t·η is one dot product. Empty otherwise.
@@ -42,33 +38,69 @@ pub struct Rows {
     all: f64,
 }
 
-/// Panels whose derivatives are taken before they are multiplied by x, which is still in the
-/// nearest cache then.
-pub const GROUP: usize = 16;
-
 /// Panels that are summed in one go.
 #[derive(Debug, Clone)]
-pub struct Block {
-    pub groups: Vec<Group>,
+pub(super) struct Block {
+    /// Its first panel among those of the margins.
+    first: usize,
+    /// Where its columns are: in which store, and from where on.
+    store: usize,
+    x: usize,
+    /// How it is cut up. Blocks in which no column is 0 have that in common.
+    layout: usize,
 }
 
-/// Up to [`GROUP`] panels.
-#[derive(Debug, Clone)]
-pub struct Group {
-    pub panels: Range<usize>,
-    /// Single observations of a logistic: x is multiplied by the outcome's sign.
-    pub ones: bool,
-    pub segments: Vec<Segment>,
-}
+/// The segments of each group of a block.
+type Layout = Vec<Vec<Segment>>;
 
 /// Consecutive panels of one group with the same columns: those that are not 0 on all of the rows.
 /// Rows of a factor's level stand together, so that a panel visits one or two of its dummies and not
 /// all of them.
 #[derive(Debug, Clone)]
-pub struct Segment {
-    pub panels: Range<usize>,
+pub(super) struct Segment {
+    /// Counted from the block's first.
+    panels: Range<usize>,
     index: Range<usize>,
+    /// From where on `places` holds as many as there are columns.
+    places: usize,
+    /// Where its first panel stands, from the block's beginning on, and how far apart panels are.
     x: usize,
+    stride: usize,
+    /// Whether panels hold its own columns and no others, in their order.
+    packed: bool,
+}
+
+/// Up to [`GROUP`] panels.
+pub(super) struct Group<'a> {
+    /// By the margins' numbers.
+    pub panels: Range<usize>,
+    /// Single observations of a logistic: x is multiplied by the outcome's sign.
+    pub ones: bool,
+    segments: &'a [Segment],
+    /// The block's first panel, and its columns.
+    first: usize,
+    x: &'a [Line],
+}
+
+/// A segment as loops see it.
+#[derive(Clone, Copy)]
+pub(super) struct Cut<'a> {
+    /// The numbers of its columns.
+    pub index: &'a [u32],
+    /// Where each stands in a panel.
+    pub places: &'a [u32],
+    x: &'a [Line],
+    stride: usize,
+    /// Whether panels hold its own columns and no others, in their order.
+    pub packed: bool,
+}
+
+impl<'a> Cut<'a> {
+    /// The k-th panel's values, of its own columns and maybe of others.
+    #[inline(always)]
+    pub fn panel(&self, k: usize) -> &'a [Line] {
+        &self.x[k * self.stride..][..self.stride]
+    }
 }
 
 /// What a parameter beside the coefficients adds: derivatives of the rows' part in a.
@@ -92,82 +124,10 @@ impl Rows {
         total: &[f64],
         kernel: Kernel,
     ) -> Rows {
-        let rows = count.len();
-        let panels = rows.div_ceil(LANES);
-        let (count, total_lanes) = (in_panels(count), in_panels(total));
-        let (mut index, mut x) = (Vec::new(), Vec::new());
-        let is_one = |panel: usize| family == Family::Logistic && count[panel] == [1.0; LANES];
-        let mut blocks: Vec<Block> = Vec::with_capacity(panels.div_ceil(BLOCK));
-        let mut own: Vec<u32> = Vec::new();
-        for panel in 0..panels {
-            if panel.is_multiple_of(BLOCK) {
-                if panel == BLOCK {
-                    // What the first block took tells what all will take, roughly.
-                    x.reserve(x.len() * panels / BLOCK - x.len());
-                }
-                blocks.push(Block { groups: Vec::new() });
-            }
-            let groups = &mut blocks.last_mut().expect("one was begun").groups;
-            if (panel % BLOCK).is_multiple_of(GROUP) {
-                let end = (panel + GROUP).min(panels).min(panel / BLOCK * BLOCK + BLOCK);
-                let ones = (panel..end).all(is_one);
-                groups.push(Group { panels: panel..end, ones, segments: Vec::new() });
-            }
-            let group = groups.last_mut().expect("one was begun");
-            let range = panel * LANES..rows.min((panel + 1) * LANES);
-            own.clear();
-            let first = x.len();
-            for (j, column) in columns.iter().enumerate() {
-                let values = &column[range.clone()];
-                if values.iter().any(|v| *v != 0.0) {
-                    own.push(j as u32);
-                    let mut lanes = [0.0; LANES];
-                    lanes[..values.len()].copy_from_slice(values);
-                    if group.ones {
-                        lanes = signed(&lanes, &total_lanes[panel]);
-                    }
-                    x.push(Line(lanes));
-                }
-            }
-            match group.segments.last_mut() {
-                Some(s) if index[s.index.clone()] == own => s.panels.end += 1,
-                _ => {
-                    let from = index.len();
-                    index.extend_from_slice(&own);
-                    let (panels, index) = (panel..panel + 1, from..index.len());
-                    group.segments.push(Segment { panels, index, x: first });
-                }
-            }
-        }
-        let (linear, linear_offset) = match family {
-            Family::Poisson => (
-                columns.iter().map(|c| dot_compensated(c, total)).collect(),
-                dot_compensated(offset, total),
-            ),
-            _ => (Vec::new(), 0.0),
-        };
-        x.shrink_to_fit();
-        Rows {
-            family,
-            large: false,
-            path: Path::of(kernel),
-            columns: columns.len(),
-            blocks,
-            index,
-            x,
-            has_offset: offset.iter().any(|o| *o != 0.0),
-            linear,
-            linear_offset,
-            all: total.iter().sum(),
-            offset: in_panels(offset),
-            count,
-            total: total_lanes,
-        }
+        Rows::own(Margins::new(family, offset, count, total, false), columns, kernel)
     }
 
-    /// The same for counts of any size: log-likelihoods are relative to those at means that are total/count,
-    /// so that large terms cancel before they are summed. What is left out are terms without β, which are
-    /// `math::counts`'s.
+    /// The same for counts of any size: see [`Margins`].
     pub fn of_large_counts(
         family: Family,
         columns: &[Vec<f64>],
@@ -176,14 +136,200 @@ impl Rows {
         total: &[f64],
         kernel: Kernel,
     ) -> Rows {
-        let total: Vec<f64> = total.iter().zip(count).map(|(t, c)| t.max(c * NOTHING)).collect();
-        let means = total.iter().zip(count).map(|(t, c)| t / c);
-        let offset: Vec<f64> = offset.iter().zip(means).map(|(o, m)| o - libm::log(m)).collect();
-        let mut rows = Rows::new(family, columns, &offset, count, &total, kernel);
-        // Rows of padding count for nothing, but have to have a share of something.
-        let padding = &mut rows.total.as_flattened_mut()[count.len()..];
-        padding.fill(NOTHING);
-        Rows { large: true, ..rows }
+        Rows::own(Margins::new(family, offset, count, total, true), columns, kernel)
+    }
+
+    /// Rows that are a model's own: panels have no columns that are 0 on all of their rows.
+    fn own(margins: Margins, columns: &[Vec<f64>], kernel: Kernel) -> Rows {
+        let panels = margins.panels();
+        let mut rows = Rows::of(Arc::new(margins), 0..panels, columns.len(), kernel);
+        let margins = rows.margins.clone();
+        let mut x = Vec::new();
+        rows.places = (0..columns.len() as u32).collect();
+        let mut present: Vec<u32> = Vec::new();
+        for first in (0..panels).step_by(BLOCK) {
+            if first == BLOCK {
+                // What the first block took tells what all will take, roughly.
+                x.reserve(x.len() * panels / BLOCK - x.len());
+            }
+            let begin = x.len();
+            let mut layout = Layout::new();
+            for group in 0..(panels - first).min(BLOCK).div_ceil(GROUP) {
+                let ones = margins.is_ones(first, group);
+                let mut segments: Vec<Segment> = Vec::new();
+                for panel in group_of(first, group, panels) {
+                    let at = x.len() - begin;
+                    present.clear();
+                    for (j, column) in columns.iter().enumerate() {
+                        let lanes = panel_of(column, panel);
+                        if lanes != [0.0; LANES] {
+                            present.push(j as u32);
+                            let total = &margins.total[panel];
+                            x.push(Line(if ones { signed(&lanes, total) } else { lanes }));
+                        }
+                    }
+                    rows.extend(&mut segments, panel - first, &present, None, at, present.len());
+                }
+                layout.push(segments);
+            }
+            rows.layouts.push(layout);
+            let layout = rows.layouts.len() - 1;
+            rows.blocks.push(Block { first, store: 0, x: begin, layout });
+        }
+        x.shrink_to_fit();
+        let store = Store { x, present: Vec::new(), columns: Vec::new(), first: 0 };
+        rows.stores.push(Arc::new(store));
+        if rows.has_known_part() {
+            let total = margins.total.as_flattened();
+            rows.linear = columns.iter().map(|c| dot_compensated(c, total)).collect();
+        }
+        rows
+    }
+
+    /// The rows of some panels of these margins under a model that has these columns of a design; `None`
+    /// if one of them is in no store. The panels begin where a block does.
+    pub fn view(
+        margins: &Arc<Margins>,
+        panels: Range<usize>,
+        stores: &[Arc<Store>],
+        active: &[u32],
+        kernel: Kernel,
+    ) -> Option<Rows> {
+        let mut rows = Rows::of(margins.clone(), panels.clone(), active.len(), kernel);
+        let mut shape = (0, 0);
+        for store in stores {
+            let place = |j: &u32| store.columns.iter().position(|c| c == j).map(|k| k as u32);
+            let places = active.iter().map(place).collect::<Option<Vec<u32>>>()?;
+            let (own, base) = (store.panels(), rows.places.len());
+            rows.places.extend(&places);
+            rows.stores.push(store.clone());
+            for first in (panels.start.max(own.start)..panels.end.min(own.end)).step_by(BLOCK) {
+                let count = (panels.end - first).min(BLOCK);
+                let full = u128::MAX >> (128 - count);
+                let number = (first - own.start) / BLOCK;
+                let stride = store.columns.len();
+                let marks = &store.present[number * stride..][..stride];
+                let is_full = places.iter().all(|&p| marks[p as usize] & full == full);
+                // As its predecessor, if nothing sets it apart.
+                if !is_full || shape != (count, base + 1) {
+                    let layout = rows.cut_up(margins, first, count, &places, base, marks);
+                    rows.layouts.push(layout);
+                    shape = if is_full { (count, base + 1) } else { (0, 0) };
+                }
+                let (store, layout) = (rows.stores.len() - 1, rows.layouts.len() - 1);
+                let x = (first - own.start) * stride;
+                rows.blocks.push(Block { first, store, x, layout });
+            }
+        }
+        if rows.has_known_part() {
+            rows.linear = (0..active.len() as u32).map(|j| rows.dot_with_totals(j)).collect();
+        }
+        Some(rows)
+    }
+
+    /// No columns yet.
+    fn of(margins: Arc<Margins>, panels: Range<usize>, columns: usize, kernel: Kernel) -> Rows {
+        let offset = margins.offset[panels.clone()].as_flattened();
+        let total = margins.total[panels.clone()].as_flattened();
+        let has_offset = offset.iter().any(|o| *o != 0.0);
+        let linear_offset = match margins.family {
+            Family::Poisson => dot_compensated(offset, total),
+            _ => 0.0,
+        };
+        let all = total.iter().sum();
+        Rows {
+            path: Path::of(kernel),
+            columns,
+            panels,
+            stores: Vec::new(),
+            blocks: Vec::new(),
+            layouts: Vec::new(),
+            index: Vec::new(),
+            places: Vec::new(),
+            has_offset,
+            linear: Vec::new(),
+            linear_offset,
+            all,
+            margins,
+        }
+    }
+
+    /// Adds a panel with these columns to the segments of its group: to the last, if that has the same.
+    fn extend(
+        &mut self,
+        segments: &mut Vec<Segment>,
+        panel: usize,
+        present: &[u32],
+        places: Option<(usize, &[u32])>,
+        x: usize,
+        stride: usize,
+    ) {
+        match segments.last_mut() {
+            Some(s) if self.index[s.index.clone()] == *present => s.panels.end += 1,
+            _ => {
+                let from = self.index.len();
+                self.index.extend_from_slice(present);
+                let places = match places {
+                    // A model's own panels have nothing else; a view may have all.
+                    None => 0,
+                    Some((base, places)) if present.len() == places.len() => base,
+                    Some((_, places)) => {
+                        let own = present.iter().map(|&j| places[j as usize]);
+                        self.places.extend(own);
+                        self.places.len() - present.len()
+                    }
+                };
+                let index = from..self.index.len();
+                let at = &self.places[places..places + present.len()];
+                let packed = stride == at.len() && at.iter().zip(0..).all(|(p, k)| *p == k);
+                let panels = panel..panel + 1;
+                segments.push(Segment { panels, index, places, x, stride, packed });
+            }
+        }
+    }
+
+    /// The segments of a block in a store that has all columns of a panel.
+    fn cut_up(
+        &mut self,
+        margins: &Margins,
+        first: usize,
+        count: usize,
+        places: &[u32],
+        base: usize,
+        marks: &[u128],
+    ) -> Layout {
+        let stride = marks.len();
+        let mut layout = Layout::new();
+        for group in 0..count.div_ceil(GROUP) {
+            let mut segments = Vec::new();
+            for panel in group_of(first, group, margins.panels()) {
+                let within = panel - first;
+                let is_present = |j: &u32| marks[places[*j as usize] as usize] >> within & 1 == 1;
+                let present: Vec<u32> = (0..places.len() as u32).filter(is_present).collect();
+                let at = within * stride;
+                self.extend(&mut segments, within, &present, Some((base, places)), at, stride);
+            }
+            layout.push(segments);
+        }
+        layout
+    }
+
+    /// X't of one column, from its panels.
+    fn dot_with_totals(&self, column: u32) -> f64 {
+        let mut sum = Compensated::default();
+        for block in &self.blocks {
+            for group in self.groups(block) {
+                for (panels, cut) in self.cuts(&group) {
+                    let Some(at) = cut.index.iter().position(|j| *j == column) else { continue };
+                    for (k, panel) in panels.enumerate() {
+                        let x = &cut.panel(k)[cut.places[at] as usize].0;
+                        let terms = x.iter().zip(&self.margins.total[panel]);
+                        terms.for_each(|(x, t)| sum.add(x * t));
+                    }
+                }
+            }
+        }
+        sum.value()
     }
 
     /// The same rows, worked on in another way: for tests and benches.
@@ -192,46 +338,74 @@ impl Rows {
         self
     }
 
-    /// About how many bytes they take.
+    /// About how many bytes they take, if they are the model's own.
     pub fn memory(&self) -> usize {
-        let lanes = self.offset.len() + self.count.len() + self.total.len();
-        (self.x.len() + lanes) * size_of::<Line>() + self.index.len() * size_of::<u32>()
+        let lanes = 3 * self.panels.len();
+        let x: usize = self.stores.iter().map(|store| store.x.len()).sum();
+        (x + lanes) * size_of::<Line>() + self.index.len() * size_of::<u32>()
     }
 
     /// The family.
     pub fn family(&self) -> Family {
-        self.family
+        self.margins.family
     }
 
     /// Observations per row. Vectors over rows end with up to seven rows of padding that count for
     /// nothing: count 0, total 0, x = 0, offset 0.
     pub fn counts(&self) -> &[f64] {
-        self.count.as_flattened()
+        self.margins.count[self.panels.clone()].as_flattened()
     }
 
     /// Sums of outcomes per row.
     pub fn totals(&self) -> &[f64] {
-        self.total.as_flattened()
+        self.margins.total[self.panels.clone()].as_flattened()
     }
 
     /// Offsets per row.
     pub fn offsets(&self) -> &[f64] {
-        self.offset.as_flattened()
+        self.margins.offset[self.panels.clone()].as_flattened()
     }
 
-    /// The numbers of a segment's columns, and their values: panel after panel, eight a column.
+    /// The groups of a block.
     #[inline(always)]
-    pub(super) fn segment(&self, segment: &Segment) -> (&[u32], &[Line]) {
-        let index = &self.index[segment.index.clone()];
-        let length = index.len() * segment.panels.len();
-        (index, &self.x[segment.x..segment.x + length])
+    pub(super) fn groups<'a>(&'a self, block: &'a Block) -> impl Iterator<Item = Group<'a>> {
+        let x = &self.stores[block.store].x[block.x..];
+        let first = block.first;
+        self.layouts[block.layout].iter().enumerate().map(move |(group, segments)| Group {
+            panels: group_of(first, group, self.margins.panels()),
+            ones: self.margins.is_ones(first, group),
+            segments,
+            first,
+            x,
+        })
     }
 
-    /// All segments, each with whether its x is multiplied by the outcomes' signs.
+    /// The groups of all blocks.
     #[inline(always)]
-    pub(super) fn segments(&self) -> impl Iterator<Item = (&Segment, bool)> {
-        let groups = self.blocks.iter().flat_map(|b| &b.groups);
-        groups.flat_map(|g| g.segments.iter().map(|s| (s, g.ones)))
+    pub(super) fn all_groups(&self) -> impl Iterator<Item = Group<'_>> {
+        self.blocks.iter().flat_map(|block| self.groups(block))
+    }
+
+    /// The segments of a group, each with its panels by the margins' numbers.
+    #[inline(always)]
+    pub(super) fn cuts<'a>(
+        &'a self,
+        group: &Group<'a>,
+    ) -> impl Iterator<Item = (Range<usize>, Cut<'a>)> {
+        let (first, x) = (group.first, group.x);
+        group.segments.iter().map(move |s| {
+            let index = &self.index[s.index.clone()];
+            let places = &self.places[s.places..s.places + index.len()];
+            let x = &x[s.x..s.x + s.stride * s.panels.len()];
+            let panels = first + s.panels.start..first + s.panels.end;
+            (panels, Cut { index, places, x, stride: s.stride, packed: s.packed })
+        })
+    }
+
+    /// The number that a panel has in vectors over these rows.
+    #[inline(always)]
+    pub(super) fn own_number(&self, panel: usize) -> usize {
+        panel - self.panels.start
     }
 
     /// The linear predictors of all rows.
@@ -249,10 +423,15 @@ impl Rows {
         }
     }
 
+    /// Whether Σ t·η is a sum that is known beforehand.
+    fn has_known_part(&self) -> bool {
+        self.margins.family == Family::Poisson && !self.margins.large
+    }
+
     /// Σ t·η of a Poisson, Σ t·a of a negative binomial; nothing where counts are large.
     fn known_part(&self, beta: &[f64], a: f64) -> f64 {
-        match self.family {
-            _ if self.large => 0.0,
+        match self.margins.family {
+            _ if self.margins.large => 0.0,
             Family::Poisson => dot_compensated(&self.linear, beta) + self.linear_offset,
             Family::NegativeBinomial => self.all * a,
             _ => 0.0,
@@ -277,7 +456,7 @@ impl Rows {
 
     /// X'X, every row counted.
     pub fn gram(&self) -> Matrix {
-        self.path.run(Gram { rows: self, weights: &self.count })
+        self.path.run(Gram { rows: self, weights: &self.margins.count[self.panels.clone()] })
     }
 
     /// X'·diag(weights)·X with one weight per row.
@@ -301,16 +480,4 @@ pub(super) fn signed(values: &Lanes, outcomes: &Lanes) -> Lanes {
         out[lane] *= 2.0 * outcomes[lane] - 1.0;
     }
     out
-}
-
-/// A vector over rows in whole panels, padded by 0.
-fn in_panels(values: &[f64]) -> Vec<Lanes> {
-    let (whole, rest) = values.as_chunks();
-    let mut panels = whole.to_vec();
-    if !rest.is_empty() {
-        let mut last = [0.0; LANES];
-        last[..rest.len()].copy_from_slice(rest);
-        panels.push(last);
-    }
-    panels
 }

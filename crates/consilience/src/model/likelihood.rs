@@ -1,7 +1,8 @@
 //! The likelihood of one shard's rows under one model.
 
-use super::chunks::{Away, Chunks, chunk_rows, over_chunks};
-use super::piece::{Outcomes, Piece, PieceBody, Whole, has_large_counts};
+use super::begun::Begun;
+use super::chunks::{Away, Chunks};
+use super::piece::{Outcomes, Piece, PieceBody, has_large_counts};
 use crate::data::{Design, ShardData};
 use crate::kernel::{Extra, Kernel, Rows};
 use crate::math::{Compensated, Matrix};
@@ -16,8 +17,6 @@ use rayon::prelude::*;
 pub struct Likelihood {
     /// Observations: rows, each counted with its weight.
     pub observations: f64,
-    /// Per free coefficient, the observations in which its column is not 0.
-    pub nonzero: Vec<f64>,
     /// Distinct rows that an evaluation visits.
     pub distinct: usize,
     coefficients: usize,
@@ -56,34 +55,23 @@ impl Likelihood {
         Likelihood::of_pieces(vec![piece], fixed_extra, None)
     }
 
-    /// The likelihood of a model on a shard's rows. An outcome that the family cannot have is an error
-    /// that names its place. Chunks of rows stay in memory if `room` says so, which is told how many
-    /// bytes they take; others are fetched again whenever they are needed.
+    /// The likelihood of a model on a shard's rows, all of them its own: see [`Begun`].
     pub fn of(
         model: &Model,
         data: &ShardData,
         room: &(dyn Fn(usize) -> bool + Sync),
     ) -> Result<Likelihood> {
-        let regression = model.regression().ok_or_else(|| unknown(model))?;
-        let ranges = data.batches(chunk_rows(regression.active.len()));
-        let whole = Whole::new(regression, model.coefficients());
-        let pieces = over_chunks(ranges.len(), |k| {
-            let mut piece = Piece::of(&whole, &*data.batch(ranges[k].clone())?)?;
-            piece.keep_if(room);
-            Ok(piece)
-        });
-        let pieces: Vec<Piece> = pieces.into_iter().collect::<Result<_>>()?;
-        let fixed_extra = model.own_parameter().and_then(|p| p.prior.fixed());
-        let away = Away { whole, data: data.clone(), ranges };
-        Ok(Likelihood::of_pieces(pieces, fixed_extra, Some(away)))
+        Begun::new(model, data, None)?.finish(room)
     }
 
-    fn of_pieces(pieces: Vec<Piece>, fixed_extra: Option<f64>, away: Option<Away>) -> Likelihood {
+    pub(super) fn of_pieces(
+        pieces: Vec<Piece>,
+        fixed_extra: Option<f64>,
+        away: Option<Away>,
+    ) -> Likelihood {
         let observations = pieces.iter().map(|p| p.observations).sum();
         let distinct = pieces.iter().map(|p| p.distinct).sum();
-        let coefficients = pieces[0].nonzero.len();
-        let nonzero = |j: usize| pieces.iter().map(|p| p.nonzero[j]).sum();
-        let nonzero = (0..coefficients).map(nonzero).collect();
+        let coefficients = pieces[0].coefficients;
         let (mut parts, mut held) = (Vec::new(), Vec::new());
         let (mut constant, mut outcomes) = (0.0, None);
         for piece in pieces {
@@ -105,7 +93,7 @@ impl Likelihood {
             }
             true => Body::Rows { chunks: Chunks::new(held, away), constant, outcomes },
         };
-        Likelihood { observations, nonzero, distinct, coefficients, fixed_extra, body }
+        Likelihood { observations, distinct, coefficients, fixed_extra, body }
     }
 
     /// The Gaussian likelihood of rows that are known by their sufficient statistics.
@@ -113,22 +101,10 @@ impl Likelihood {
         let coefficients = gaussian.coefficients();
         Likelihood {
             observations: gaussian.observations(),
-            // Statistics do not say which entries were 0.
-            nonzero: vec![gaussian.observations(); coefficients],
             distinct: coefficients + 1,
             coefficients,
             fixed_extra: fixed_log_sd,
             body: Body::Gaussian(gaussian),
-        }
-    }
-
-    /// The most bytes that the likelihood of a model on so many rows can take.
-    pub fn most_memory(model: &Model, rows: usize) -> usize {
-        let columns = model.coefficients().len();
-        match model.family() {
-            Some(Family::Gaussian) => 3 * columns * columns * size_of::<f64>(),
-            // The columns; offset, count and total of every row; the columns' numbers.
-            _ => (rows + 8) * (columns + 4) * size_of::<f64>(),
         }
     }
 
@@ -275,11 +251,6 @@ impl Likelihood {
             }
         }
     }
-}
-
-fn unknown(model: &Model) -> Error {
-    let message = format!("there is no likelihood `{}` here", model.likelihood_name());
-    Error::numeric(message).for_model(&model.name)
 }
 
 /// The rows' part of the log-likelihood at each point. No point's value depends on its company.

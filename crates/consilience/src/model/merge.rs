@@ -36,7 +36,9 @@ impl Merged {
         weights: Vec<f64>,
         outcome: Outcome,
     ) -> Merged {
-        if weights.iter().all(|w| *w == 1.0) && is_hopeless(&columns, &offset) {
+        let views: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
+        let hopeless = |rows: Vec<usize>| is_hopeless(&rows, &views, Some(&offset), |k| rows[k]);
+        if weights.iter().all(|w| *w == 1.0) && sample(offset.len()).is_some_and(hopeless) {
             return Merged { columns, offset, count: weights, total: y, misfit: 0.0 };
         }
         Merged::by_hash(&columns, &y, &offset, &weights, outcome)
@@ -124,28 +126,34 @@ fn scrambled(number: u64) -> u64 {
 /// Rows below which looking for equal ones costs nothing to speak of.
 const FEW: usize = 4096;
 
+/// 8√n of n rows, if there are enough to choose from. They are from anywhere: equal rows may stand next to
+/// each other, or far apart.
+pub(super) fn sample(n: usize) -> Option<Vec<usize>> {
+    let row = |k: u64| (scrambled(k) % n as u64) as usize;
+    (n >= FEW).then(|| (0..8 * n.isqrt() as u64).map(row).collect())
+}
+
 /// Whether hardly any rows are equal and hardly a value is 0, so that merging and sorting would cost more
-/// than they save. It goes by 8√n rows: if no two of them are equal then, most likely, no more than one
-/// row in ten has an equal among all n.
-fn is_hopeless(columns: &[Vec<f64>], offset: &[f64]) -> bool {
-    let n = offset.len();
-    if n < FEW {
-        return false;
-    }
-    let sample = 8 * n.isqrt();
-    let mut seen: HashMap<u64, usize> = HashMap::with_capacity(sample);
+/// than they save. It goes by a sample: if no two of its rows are equal then, most likely, no more than one
+/// row in ten has an equal among all n. The k-th row of the sample is the `at(k)`-th of the columns.
+pub(super) fn is_hopeless(
+    sample: &[usize],
+    columns: &[&[f64]],
+    offset: Option<&[f64]>,
+    at: impl Fn(usize) -> usize,
+) -> bool {
+    let mut seen: HashMap<u64, usize> = HashMap::with_capacity(sample.len());
     let mut zeros = 0;
-    for k in 0..sample {
-        // Anywhere: equal rows may stand next to each other, or far apart.
-        let i = (scrambled(k as u64) % n as u64) as usize;
-        let row = columns.iter().map(|c| c[i]);
+    for (k, &i) in sample.iter().enumerate() {
+        let row = columns.iter().map(|c| c[at(k)]);
         zeros += row.clone().filter(|x| *x == 0.0).count();
-        let known = seen.insert(row.fold(hash(START, offset[i]), hash), i);
+        let first = hash(START, offset.map_or(0.0, |offset| offset[at(k)]));
+        let known = seen.insert(row.fold(first, hash), i);
         if known.is_some_and(|known| known != i) {
             return false;
         }
     }
-    zeros * 5 < sample * columns.len()
+    zeros * 5 < sample.len() * columns.len()
 }
 
 #[cfg(test)]

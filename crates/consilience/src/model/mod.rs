@@ -1,7 +1,9 @@
 //! Models: likelihood families, priors, and the subposterior that a shard works with.
 
+mod begun;
 mod centred;
 mod chunks;
+mod common;
 pub mod coordinates;
 pub mod gaussian;
 pub mod likelihood;
@@ -16,12 +18,15 @@ pub mod subposterior;
 pub mod unbounded;
 
 pub use crate::kernel::Family;
+pub use begun::Begun;
 pub use centred::Centred;
 pub(crate) use chunks::{chunk_rows, over_chunks};
+pub use common::Common;
 pub use coordinates::{Coordinates, Warped};
 pub use gaussian::Gaussian;
 pub use likelihood::Likelihood;
 pub use log_likelihood::{Foreign, LogLikelihood};
+pub(crate) use piece::refuse_outcomes;
 pub use prior::Prior;
 pub use regression::Regression;
 pub use share::Share;
@@ -111,14 +116,15 @@ impl Model {
         fingerprint(&self.name)
     }
 
-    /// A number that differs between models with different likelihoods: priors matter only in what
-    /// they hold fixed.
+    /// A number that differs between models with different likelihoods that have family and design in
+    /// common: priors matter only in what they hold fixed.
     pub fn likelihood_hash(&self) -> u64 {
         let fixed: Vec<Option<f64>> = self.parameters.iter().map(|p| p.prior.fixed()).collect();
-        match &self.body {
-            Body::Regression(r) => hash(&(r.family, &r.design, &r.active, fixed)),
-            Body::Foreign { likelihood } => hash(&(likelihood, fixed)),
-        }
+        let content = (self.regression().map(|r| &r.active), self.likelihood_name(), fixed);
+        let bytes = postcard::to_stdvec(&content).expect("a model can always be written");
+        bytes.iter().fold(0, |hash: u64, &byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3).rotate_left(23)
+        })
     }
 
     /// The parameters that are not held fixed: the coordinates of θ.
@@ -193,12 +199,4 @@ impl Model {
         }
         start
     }
-}
-
-/// A number that differs between contents.
-pub(crate) fn hash(content: &impl Serialize) -> u64 {
-    let bytes = postcard::to_stdvec(content).expect("a model can always be written");
-    bytes.iter().fold(0, |hash: u64, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3).rotate_left(23)
-    })
 }

@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 pub(super) struct Piece {
     /// Observations: rows, each counted with its weight.
     pub observations: f64,
-    /// Per free coefficient, the observations in which its column is not 0.
-    pub nonzero: Vec<f64>,
+    /// Free coefficients.
+    pub coefficients: usize,
     /// Distinct rows.
     pub distinct: usize,
     pub body: PieceBody,
@@ -55,6 +55,14 @@ impl Whole {
             large: has_large_counts(family, facts.mean * facts.weight),
             kernel: regression.kernel,
         }
+    }
+
+    pub fn family(&self) -> Family {
+        self.family
+    }
+
+    pub fn columns(&self) -> usize {
+        self.recipe.columns.len()
     }
 }
 
@@ -108,8 +116,7 @@ impl Piece {
                 }
             }
         }
-        let counted = |(x, w): (&f64, &f64)| if *x == 0.0 { 0.0 } else { *w };
-        let nonzero = columns.iter().map(|c| c.iter().zip(&weights).map(counted).sum()).collect();
+        let coefficients = columns.len();
         let observations = weights.iter().sum();
         let mut distinct = n;
         let body = if family == Family::Gaussian {
@@ -117,13 +124,8 @@ impl Piece {
             let all: Vec<&[f64]> = columns.iter().chain([&target]).map(Vec::as_slice).collect();
             PieceBody::Gaussian(Centred::of_columns(&all, &weights))
         } else {
-            let outcomes =
-                (family == Family::NegativeBinomial).then(|| Outcomes::new(&y, &weights, large));
-            let mut constant = Compensated::default();
-            let term = |y: f64| if large { saturated(y) } else { -lgamma(y + 1.0) };
-            if family.is_count() {
-                y.iter().zip(&weights).for_each(|(y, w)| constant.add(w * term(*y)));
-            }
+            let Constant { mut sum, outcomes, .. } =
+                Constant::new(family, &y, Some(&weights), large);
             // With r in it, what a negative binomial's row loses by a mean would be one more function of r.
             let outcome = match family {
                 Family::Poisson if large => Outcome::Counted,
@@ -131,14 +133,14 @@ impl Piece {
                 _ => Outcome::Summed,
             };
             let merged = Merged::new(columns, y, offset, weights, outcome);
-            constant.add(-merged.misfit);
+            sum.add(-merged.misfit);
             let Merged { columns, offset, count, total, .. } = merged;
             distinct = count.len();
             let build = if large { Rows::of_large_counts } else { Rows::new };
             let rows = Some(build(family, &columns, &offset, &count, &total, kernel));
-            PieceBody::Rows { rows, constant: constant.value(), outcomes }
+            PieceBody::Rows { rows, constant: sum.value(), outcomes }
         };
-        Piece { observations, nonzero, distinct, body }
+        Piece { observations, coefficients, distinct, body }
     }
 
     /// Gives the rows up unless there is room for their bytes.
@@ -157,18 +159,42 @@ impl Piece {
     }
 }
 
+/// What outcomes add to log-likelihoods, whatever the coefficients are.
+#[derive(Debug)]
+pub(super) struct Constant {
+    sum: Compensated,
+    pub value: f64,
+    /// Of a negative binomial.
+    pub outcomes: Option<Outcomes>,
+}
+
+impl Constant {
+    /// Of rows with these outcomes and weights.
+    pub fn new(family: Family, y: &[f64], weights: Option<&[f64]>, large: bool) -> Constant {
+        let weight = |i: usize| weights.map_or(1.0, |w| w[i]);
+        let term = |y: f64| if large { saturated(y) } else { -lgamma(y + 1.0) };
+        let mut sum = Compensated::default();
+        if family.is_count() {
+            y.iter().enumerate().for_each(|(i, y)| sum.add(weight(i) * term(*y)));
+        }
+        let outcomes =
+            (family == Family::NegativeBinomial).then(|| Outcomes::new(y, weight, large));
+        Constant { sum, value: sum.value(), outcomes }
+    }
+}
+
 /// The distinct outcomes of a negative binomial with their counts.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Outcomes {
     counts: BTreeMap<u64, f64>,
     large: bool,
 }
 
 impl Outcomes {
-    fn new(y: &[f64], weights: &[f64], large: bool) -> Outcomes {
+    fn new(y: &[f64], weight: impl Fn(usize) -> f64, large: bool) -> Outcomes {
         let mut counts = BTreeMap::new();
-        for (y, w) in y.iter().zip(weights) {
-            *counts.entry(*y as u64).or_default() += w;
+        for (i, y) in y.iter().enumerate() {
+            *counts.entry(*y as u64).or_default() += weight(i);
         }
         Outcomes { counts, large }
     }

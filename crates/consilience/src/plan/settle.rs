@@ -5,7 +5,6 @@ use super::units;
 use crate::combine::{Extras, Setting};
 use crate::data::{INTERCEPT, Recipe, Request, ResponseKind, Shared, Terms, agree_or_blame};
 use crate::engine::Session;
-use crate::math::Matrix;
 use crate::model::{Body, Family, Model, Parameter, Regression, Share};
 use crate::question::{Answers, Describe, Listed, Question, Survey, SurveyAnswer};
 use crate::study::{
@@ -133,20 +132,13 @@ pub(super) fn survey(
     models: Vec<Written>,
     session: &Session,
 ) -> Result<Vec<Setting>> {
-    let questions: Vec<Question> = models
-        .iter()
-        .map(|(model, priors)| {
-            let units = priors.iter().any(|spec| spec.per_sd);
-            Survey { model: model.clone(), units }.into()
-        })
-        .collect();
-    let answers = session.ask(&questions)?;
+    let answers = ask_designs(&models, session)?;
     let mut settings = Vec::new();
-    for ((model, priors), answers) in models.into_iter().zip(answers) {
-        let surveys: Vec<SurveyAnswer> = match answers {
-            Answers::Sum(all) => vec![Survey::take(all)?],
-            each => each.each::<Survey>()?,
-        };
+    for (model, priors) in models {
+        let surveys = answers.iter().find(|(design, _)| is_over(&model, design));
+        let surveys = surveys.map_or(&[][..], |(_, surveys)| surveys);
+        let surveys: Vec<SurveyAnswer> =
+            surveys.iter().map(|survey| part(survey, &model)).collect();
         let total: f64 = surveys.iter().map(|s| s.observations).sum();
         if let Some(empty) = surveys.iter().position(|s| s.observations == 0.0) {
             let message = format!(
@@ -169,31 +161,62 @@ pub(super) fn survey(
             warnings: Vec::new(),
             extras: Extras::default(),
         };
-        setting.warnings.extend(rank_note(&setting));
         setting.warnings.extend(missing_levels(&setting));
         settings.push(setting);
     }
     Ok(settings)
 }
 
-/// Notes columns that other columns determine: legal, since priors are proper.
-fn rank_note(setting: &Setting) -> Option<Warning> {
-    let p = setting.surveys[0].nonzero.len();
-    let mut gram = Matrix::zeros(p, p);
-    setting.surveys.iter().for_each(|s| gram.add_scaled(1.0, &s.gram));
-    let scale: Vec<f64> = gram.diagonal().iter().map(|v| v.sqrt()).collect();
-    let mut missing = 0;
-    let kept: Vec<usize> = (0..p).filter(|&j| scale[j] > 0.0).collect();
-    missing += p - kept.len();
-    let correlation = |(i, j): (usize, usize)| gram[(i, j)] / (scale[i] * scale[j]);
-    let values = kept.iter().flat_map(|&i| kept.iter().map(move |&j| (i, j))).map(correlation);
-    let matrix = Matrix::from_rows(kept.len(), kept.len(), values.collect());
-    missing += matrix.symmetric_eigen().0.iter().filter(|v| **v < 1e-11 * p as f64).count();
-    (missing > 0).then(|| {
-        let message = format!("{missing} of {p} columns are determined by the others");
-        let advice = "the priors settle such coefficients; leave columns out if that is not meant";
-        Warning::new(Level::Note, "rank-deficient", message, advice).value(missing as f64)
-    })
+/// A design's own family and columns.
+type FamilyDesign = (Family, Arc<Recipe>);
+
+fn is_over(model: &Model, (family, design): &FamilyDesign) -> bool {
+    let own = model.regression();
+    own.is_some_and(|r| r.family == *family && Arc::ptr_eq(&r.design, design))
+}
+
+/// What all shards say of every design that models share.
+fn ask_designs(
+    models: &[Written],
+    session: &Session,
+) -> Result<Vec<(FamilyDesign, Vec<SurveyAnswer>)>> {
+    let mut designs: Vec<(FamilyDesign, bool)> = Vec::new();
+    for (model, priors) in models {
+        let Some(regression) = model.regression() else { continue };
+        let per_sd = priors.iter().any(|spec| spec.per_sd);
+        match designs.iter_mut().find(|(design, _)| is_over(model, design)) {
+            Some((_, units)) => *units |= per_sd,
+            None => designs.push(((regression.family, regression.design.clone()), per_sd)),
+        }
+    }
+    let question = |((family, design), units): &(FamilyDesign, bool)| {
+        Survey { family: *family, design: design.clone(), units: *units }.into()
+    };
+    let questions: Vec<Question> = designs.iter().map(question).collect();
+    let mut surveys = Vec::new();
+    for ((design, _), answers) in designs.into_iter().zip(session.ask(&questions)?) {
+        surveys.push(match answers {
+            Answers::Sum(all) => (design, vec![Survey::take(all)?]),
+            each => (design, each.each::<Survey>()?),
+        });
+    }
+    Ok(surveys)
+}
+
+/// What a survey of a design says of a model's columns.
+fn part(survey: &SurveyAnswer, model: &Model) -> SurveyAnswer {
+    let active = model.regression().map_or(&[][..], |r| &r.active);
+    let pick = |values: &[f64]| -> Vec<f64> {
+        active.iter().filter_map(|&j| values.get(j as usize).copied()).collect()
+    };
+    let free = pick(&survey.nonzero).into_iter().zip(model.coefficients());
+    let free = free.filter(|(_, parameter)| parameter.prior.fixed().is_none());
+    SurveyAnswer {
+        nonzero: free.map(|(count, _)| count).collect(),
+        means: pick(&survey.means),
+        squares: pick(&survey.squares),
+        ..*survey
+    }
 }
 
 /// Notes columns that are 0 on every row of a shard.

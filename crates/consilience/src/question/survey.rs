@@ -1,38 +1,36 @@
-//! How a model's design looks on a shard.
+//! How a design looks on a shard.
 
 use super::Kind;
-use super::checks::{self, Fault, ensure, finite, indefinite, numbers};
-use crate::data::Moments;
-use crate::math::Matrix;
-use crate::model::{Model, chunk_rows, over_chunks};
+use super::checks::{self, Fault, ensure, finite, numbers};
+use crate::data::{Moments, Recipe, ShardData};
+use crate::model::{Family, Model, chunk_rows, over_chunks, refuse_outcomes};
 use crate::shard::Shard;
 use crate::{Error, Place, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// Asks for rows and columns.
+/// Asks for rows and columns of a design that models share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Survey {
-    /// The model. Its priors are as they were written: what the shards answer is what those per
-    /// standard deviation are settled by, and does not depend on them.
-    pub model: Arc<Model>,
+    /// The family, whose outcomes the rows must have.
+    pub family: Family,
+    /// The design.
+    pub design: Arc<Recipe>,
     /// Whether means and squared deviations of its columns are wanted: a prior is per standard deviation.
     pub units: bool,
 }
 
-/// How a model's design looks on one shard, or on all.
+/// How a design, or a model's part of it, looks on one shard, or on all.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SurveyAnswer {
     /// Observations: rows, each counted with its weight.
     pub observations: f64,
-    /// Per free coefficient, the observations in which its column is not 0.
+    /// Per column, the observations in which it is not 0; of a model's part, of free coefficients only.
     pub nonzero: Vec<f64>,
-    /// X'X over the free coefficients.
-    pub gram: Matrix,
-    /// Per design column, its mean; empty where units are not wanted, as are the squares.
+    /// Per column, its mean; empty where units are not wanted, as are the squares.
     pub means: Vec<f64>,
-    /// Per design column, the sum of squared distances from its mean.
+    /// Per column, the sum of squared distances from its mean.
     pub squares: Vec<f64>,
     /// The mean of the offsets; 0 if there are none.
     pub offset: f64,
@@ -42,8 +40,7 @@ impl SurveyAnswer {
     /// So many observations, of whose columns nothing is known.
     pub(crate) fn of_rows(observations: f64) -> SurveyAnswer {
         let (nonzero, means, squares) = Default::default();
-        let gram = Matrix::zeros(0, 0);
-        SurveyAnswer { observations, nonzero, gram, means, squares, offset: 0.0 }
+        SurveyAnswer { observations, nonzero, means, squares, offset: 0.0 }
     }
 }
 
@@ -53,71 +50,34 @@ impl Kind for Survey {
     type Answer = SurveyAnswer;
 
     fn models(&self) -> Vec<&Arc<Model>> {
-        vec![&self.model]
+        Vec::new()
     }
 
     fn check(&self) -> Fault {
-        checks::model(&self.model)
+        checks::recipe(&self.design)
     }
 
     fn answer(&self, shard: &Shard) -> Result<SurveyAnswer> {
-        let model = &self.model;
-        let likelihood = shard.likelihood(model)?;
-        let gram = likelihood.gram();
-        if let Some(error) = likelihood.take_failure() {
-            return Err(error);
-        }
-        // Squares overflow long before the numbers do.
-        let unfit = model.free().zip(gram.diagonal()).find(|(_, square)| !square.is_finite());
-        if let Some((parameter, _)) = unfit {
-            return Err(too_large(&parameter.name, model));
-        }
-        let (columns, offset) =
-            if self.units { spreads(shard, model)? } else { Default::default() };
-        Ok(SurveyAnswer {
-            observations: likelihood.observations,
-            nonzero: likelihood.nonzero.clone(),
-            gram,
-            means: columns.iter().map(|m| m.mean).collect(),
-            squares: columns.iter().map(|m| m.m2).collect(),
-            offset: offset.mean,
-        })
+        survey(shard.data(), self.family, &self.design, self.units)
     }
 
     fn accept(&self, found: &SurveyAnswer) -> Fault {
-        let columns = self.model.coefficients();
-        let free: Vec<usize> =
-            (0..columns.len()).filter(|&j| columns[j].prior.fixed().is_none()).collect();
-        let p = free.len();
-        checks::observations(found.observations)?;
+        let SurveyAnswer { observations, nonzero, means, squares, offset } = found;
+        let columns = self.design.columns.len();
+        checks::observations(*observations)?;
+        ensure(nonzero.len() == columns, "it counts rows of more columns or fewer")?;
         ensure(
-            found.nonzero.len() == p && found.gram.has_size(p, p),
-            "its X'X has the wrong size",
-        )?;
-        ensure(found.gram.is_sound(p, p), "its X'X is not finite")?;
-        ensure(
-            found.nonzero.iter().all(|n| (0.0..=found.observations).contains(n)),
+            nonzero.iter().all(|n| (0.0..=*observations).contains(n)),
             "it counts more rows in a column than there are",
         )?;
-        ensure(!indefinite(&found.gram), "its X'X is not positive semidefinite")?;
-        let SurveyAnswer { means, squares, offset, observations: n, .. } = found;
-        let wanted = if self.units { columns.len() } else { 0 };
+        let wanted = if self.units { columns } else { 0 };
         ensure(
             means.len() == wanted && squares.len() == wanted,
             "its means of columns are too many or too few",
         )?;
         ensure(finite(means) && finite(squares), "its means of columns are not finite")?;
         ensure(offset.is_finite(), "its mean of the offsets is not finite")?;
-        ensure(squares.iter().all(|s| *s >= 0.0), "its squared deviations are negative")?;
-        // Σx² is both on the diagonal of X'X and m2 + n·mean².
-        let apart = |(k, &j): (usize, &usize)| {
-            let (square, sum) = (found.gram[(k, k)], squares[j] + n * means[j] * means[j]);
-            (square - sum).abs() > 1e-6 * square + f64::MIN_POSITIVE
-        };
-        ensure(
-            !(self.units && free.iter().enumerate().any(apart)),
-            "its means of columns contradict its X'X",
-        )
+        ensure(squares.iter().all(|s| *s >= 0.0), "its squared deviations are negative")
     }
 
     /// In the shards' order, as whoever has all of them would.
@@ -134,7 +94,6 @@ impl Kind for Survey {
                 (*mean, *square) = (both.mean, both.m2);
             }
             sum.nonzero.iter_mut().zip(&other.nonzero).for_each(|(sum, more)| *sum += more);
-            sum.gram.add_scaled(1.0, &other.gram);
             sum.observations += other.observations;
         }
         Some(sum)
@@ -142,8 +101,7 @@ impl Kind for Survey {
 
     fn explain(&self) -> String {
         format!(
-            "survey of the model `{}`: the number of rows, per design column the rows in which it is not 0, and X'X{}",
-            crate::error::clip(&self.model.name),
+            "survey: the number of rows, and per design column the rows in which it is not 0{}",
             if self.units {
                 "; mean and squared deviations of every design column, and the mean of the offsets"
             } else {
@@ -155,7 +113,7 @@ impl Kind for Survey {
     fn explain_answer(answer: &SurveyAnswer) -> String {
         let p = answer.nonzero.len();
         let mut out = format!(
-            "  rows, counted with weights: {}\n  rows in which each of {p} design columns is not 0: {}\n  X'X: {p} × {p} sums of products of design columns\n",
+            "  rows, counted with weights: {}\n  rows in which each of {p} design columns is not 0: {}\n",
             answer.observations,
             numbers(&answer.nonzero)
         );
@@ -169,48 +127,88 @@ impl Kind for Survey {
     }
 
     fn largest_answer(&self) -> u64 {
-        let d = self.model.parameters.len() as u64 + 4;
-        1024 + 10 * d * d
-    }
-
-    fn columns_told(answer: &SurveyAnswer) -> usize {
-        answer.nonzero.len()
+        1024 + 40 * self.design.columns.len() as u64
     }
 }
 
-/// The moments of every column of a design, and those of the offsets.
-fn spreads(shard: &Shard, model: &Model) -> Result<(Vec<Moments>, Moments)> {
-    let Some(regression) = model.regression() else { return Ok(Default::default()) };
-    let (recipe, data) = (regression.recipe(), shard.data());
-    let batches = data.batches(chunk_rows(recipe.columns.len()));
+/// What a chunk of rows says of one column.
+#[derive(Clone, Copy, Default)]
+struct Column {
+    /// Observations in which it is not 0.
+    nonzero: f64,
+    square: f64,
+    moments: Moments,
+}
+
+/// Looks at every row once: at its outcome, which has to be one that the family can have, and at its
+/// columns, whose squares have to be numbers.
+fn survey(data: &ShardData, family: Family, design: &Recipe, units: bool) -> Result<SurveyAnswer> {
+    let batches = data.batches(chunk_rows(design.columns.len()));
     let parts = over_chunks(batches.len(), |k| {
-        let design = recipe.design(&*data.batch(batches[k].clone())?)?;
-        let columns = design.columns.iter().chain(&design.offset);
-        let of = |column: &Vec<f64>| Moments::of(column, design.weights.as_deref());
-        Ok(columns.map(of).collect::<Vec<Moments>>())
+        let table = data.batch(batches[k].clone())?;
+        let found = design.design(&table)?;
+        refuse_outcomes(family, &design.response.text, &found.response, &table)?;
+        let weights = found.weights.as_deref();
+        let weight = |i: usize| weights.map_or(1.0, |w| w[i]);
+        let column = |values: &Vec<f64>| {
+            let mut column = Column::default();
+            for (i, x) in values.iter().enumerate().filter(|(_, x)| **x != 0.0) {
+                column.nonzero += weight(i);
+                column.square += weight(i) * x * x;
+            }
+            if units {
+                column.moments = Moments::of(values, weights);
+            }
+            column
+        };
+        let columns: Vec<Column> = found.columns.iter().map(column).collect();
+        let offset = found.offset.filter(|_| units);
+        let offset = offset.map_or_else(Moments::default, |o| Moments::of(&o, weights));
+        let observations = (0..table.rows()).map(weight).sum::<f64>();
+        Ok((observations, columns, offset))
     });
-    let mut sums = vec![Moments::default(); recipe.columns.len() + 1];
+    let mut observations = 0.0;
+    let mut columns = vec![Column::default(); design.columns.len()];
+    let mut offset = Moments::default();
     for part in parts {
-        sums.iter_mut().zip(part?).for_each(|(sum, more)| *sum = sum.merge(more));
-    }
-    let names = recipe.names().into_iter().chain(["offset"]);
-    for (sum, name) in sums.iter_mut().zip(names) {
-        if sum.min == sum.max {
-            // Without the rounding error of a mean: a column that does not vary has no unit.
-            (sum.mean, sum.m2) = (sum.min, 0.0);
-        }
-        if !(sum.mean.is_finite() && sum.m2.is_finite()) {
-            return Err(too_large(name, model));
+        let (rows, found, own_offset) = part?;
+        observations += rows;
+        offset = offset.merge(own_offset);
+        for (sum, more) in columns.iter_mut().zip(found) {
+            sum.nonzero += more.nonzero;
+            sum.square += more.square;
+            sum.moments = sum.moments.merge(more.moments);
         }
     }
-    let offset = sums.pop().expect("there is one more than columns");
-    Ok((sums, offset))
+    for (column, name) in columns.iter_mut().zip(design.names()) {
+        // Squares overflow long before the numbers do.
+        if !column.square.is_finite() {
+            return Err(too_large(name));
+        }
+        settle(&mut column.moments, name)?;
+    }
+    settle(&mut offset, "offset")?;
+    let moments = || columns.iter().filter(|_| units).map(|c| c.moments);
+    Ok(SurveyAnswer {
+        observations,
+        nonzero: columns.iter().map(|c| c.nonzero).collect(),
+        means: moments().map(|m| m.mean).collect(),
+        squares: moments().map(|m| m.m2).collect(),
+        offset: offset.mean,
+    })
 }
 
-fn too_large(column: &str, model: &Model) -> Error {
-    let message = format!(
-        "model `{}`: the values are too large to compute with; write the column in other units, or as scale(x)",
-        model.name
-    );
+/// A column that does not vary has no unit: without the rounding error of a mean.
+fn settle(moments: &mut Moments, name: &str) -> Result<()> {
+    if moments.min == moments.max {
+        (moments.mean, moments.m2) = (moments.min, 0.0);
+    }
+    let finite = moments.mean.is_finite() && moments.m2.is_finite();
+    if finite { Ok(()) } else { Err(too_large(name)) }
+}
+
+fn too_large(column: &str) -> Error {
+    let message =
+        "the values are too large to compute with; write the column in other units, or as scale(x)";
     Error::input_at(Place::default().column(column), message)
 }

@@ -294,7 +294,7 @@ fn known_attacks_are_refused() {
     assert!(error.is_input() && error.to_string().contains("no model"), "{error}");
     // Answers: a survey of fewer columns, an augmentation without batches.
     for (kind, change, part) in [
-        ("survey", cut_survey as fn(&mut consilience::question::Answer), "wrong size"),
+        ("survey", cut_survey as fn(&mut consilience::question::Answer), "more columns or fewer"),
         ("augment", no_batches, "no batches"),
     ] {
         let round = honest
