@@ -40,11 +40,11 @@ fn main() -> ExitCode {
     match run(&Arguments::parse()) {
         Ok(code) => code,
         Err(Error::Waiting(waiting)) => {
-            eprintln!("{waiting}");
+            crate::shell::tell(&format!("{waiting}"));
             ExitCode::from(WAITING)
         }
         Err(error) => {
-            eprintln!("error: {error}{}", advice(&error));
+            crate::shell::tell(&format!("error: {error}{}", advice(&error)));
             ExitCode::from(if error.is_input() { WRONG_INPUT } else { FAILURE })
         }
     }
@@ -180,7 +180,7 @@ fn show_baselines(arguments: &BaselinesArguments) -> Result<ExitCode> {
 /// Writes to stdout. A reader that has gone away is no failure of ours.
 fn print(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(shell::visible(text).as_bytes()).and_then(|()| out.flush()) {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Error::Io { path: "standard output".into(), source: e })
         }

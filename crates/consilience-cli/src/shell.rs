@@ -1,5 +1,6 @@
 //! Commands that the user can copy.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 /// A path as one word of a shell's command line.
@@ -12,6 +13,28 @@ pub fn word(path: &Path) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
+/// Says something beside the result.
+pub fn tell(text: &str) {
+    eprintln!("{}", visible(text));
+}
+
+/// Text in which nothing steers the terminal: names and messages may come from data, and from other sites.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    // Beside control characters those that turn the direction of what follows.
+    let steers = |c: char| {
+        c.is_control() && c != '\n' && c != '\t'
+            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if steers(c) { out.extend(c.escape_unicode()) } else { out.push(c) }
+    }
+    Cow::Owned(out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -22,5 +45,12 @@ mod tests {
         assert_eq!(word("my study.toml".as_ref()), "'my study.toml'");
         assert_eq!(word("it's $x".as_ref()), "'it'\\''s $x'");
         assert_eq!(word("".as_ref()), "''");
+    }
+
+    #[test]
+    fn nothing_steers_the_terminal() {
+        assert_eq!(visible("a χ² of 3\n\tb"), "a χ² of 3\n\tb");
+        assert_eq!(visible("\u{1b}[31mred\u{7}\r"), "\\u{1b}[31mred\\u{7}\\u{d}");
+        assert_eq!(visible("x\u{202e}y\u{9b}2J"), "x\\u{202e}y\\u{9b}2J");
     }
 }

@@ -266,6 +266,15 @@ pub(crate) fn clip(text: &str) -> String {
             shown.push('…');
             break;
         }
+        shown.push(c);
+    }
+    plain(&shown)
+}
+
+/// Text without control characters.
+pub(crate) fn plain(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
         if c.is_control() { shown.extend(c.escape_default()) } else { shown.push(c) }
     }
     shown

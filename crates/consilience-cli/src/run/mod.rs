@@ -97,10 +97,13 @@ pub fn work(arguments: &WorkArguments) -> Result<ExitCode> {
     }
     bar.clear();
     for failure in &failed {
-        eprintln!("failed: {failure}");
+        crate::shell::tell(&format!("failed: {failure}"));
     }
     if !total.busy.is_empty() {
-        eprintln!("left to another worker: {}", counted(total.busy.len(), "shard"));
+        crate::shell::tell(&format!(
+            "left to another worker: {}",
+            counted(total.busy.len(), "shard")
+        ));
     }
     print(&format!(
         "{} written, {} there before.\n",
@@ -130,7 +133,7 @@ impl Courier for Patient {
         for refused in &open.refused {
             let text = refused.to_string();
             if said.insert(text.clone()) {
-                eprintln!("refused: {text}");
+                crate::shell::tell(&format!("refused: {text}"));
             }
         }
         std::thread::sleep(PAUSE);
@@ -159,14 +162,14 @@ pub fn combine(arguments: &CombineArguments) -> Result<ExitCode> {
         Err(Error::Waiting(waiting)) => {
             let folder = word(run.folder());
             if waiting.sites {
-                eprintln!(
+                crate::shell::tell(&format!(
                     "{waiting}\nSend {} to the sites that have not answered it. Each answers with\n  consilience answer QUESTION --data ITS-DATA --site ITS-NAME\nand what comes back goes into\n  consilience combine {folder} ANSWER…",
                     word(&waiting.question)
-                );
+                ));
             } else {
-                eprintln!(
+                crate::shell::tell(&format!(
                     "{waiting}\nNext: consilience work {folder}, then again consilience combine {folder}"
-                );
+                ));
             }
             return Ok(ExitCode::from(if refused { crate::WRONG_INPUT } else { crate::WAITING }));
         }

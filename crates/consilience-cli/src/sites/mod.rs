@@ -246,12 +246,12 @@ pub fn take_in(run: &mut Run, without: &[String], answers: &[PathBuf]) -> Result
             Received::Old(_) => old += 1,
             Received::Refused(error) => {
                 refused = true;
-                eprintln!("refused: {error}");
+                crate::shell::tell(&format!("refused: {error}"));
             }
         }
     }
     let old = if old > 0 { format!(", {old} not needed any more") } else { String::new() };
-    eprintln!("{} taken in, {known} known before{old}", counted(new, "answer"));
+    crate::shell::tell(&format!("{} taken in, {known} known before{old}", counted(new, "answer")));
     Ok(refused)
 }
 

@@ -62,9 +62,9 @@ impl Slurm {
             let job = current.lock().ok().and_then(|job| job.clone());
             if let Some(job) = &job {
                 let _ = Command::new("scancel").arg(job).status();
-                eprintln!(
+                crate::shell::tell(&format!(
                     "\ninterrupted: job {job} is cancelled; what was answered is kept, and the same command goes on from there"
-                );
+                ));
             }
             std::process::exit(i32::from(crate::FAILURE));
         });

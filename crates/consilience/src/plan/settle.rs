@@ -194,13 +194,28 @@ fn ask_designs(
     };
     let questions: Vec<Question> = designs.iter().map(question).collect();
     let mut surveys = Vec::new();
-    for ((design, _), answers) in designs.into_iter().zip(session.ask(&questions)?) {
+    let answers = session.ask(&questions).map_err(|error| with_model(error, models))?;
+    for ((design, _), answers) in designs.into_iter().zip(answers) {
         surveys.push(match answers {
             Answers::Sum(all) => (design, vec![Survey::take(all)?]),
             each => (design, each.each::<Survey>()?),
         });
     }
     Ok(surveys)
+}
+
+/// An error about a column of a design, with the name of the first model that has it.
+fn with_model(error: Error, models: &[Written]) -> Error {
+    let Error::Input { place, message } = error else { return error };
+    let has = |model: &Model| {
+        let mut columns = model.regression().into_iter().flat_map(|r| r.columns());
+        columns.any(|column| Some(&column.name) == place.column.as_ref())
+    };
+    let message = match models.iter().find(|(model, _)| has(model)) {
+        Some((model, _)) => format!("model `{}`: {message}", model.name),
+        None => message,
+    };
+    Error::Input { place, message }
 }
 
 /// What a survey of a design says of a model's columns.

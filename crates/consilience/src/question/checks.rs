@@ -70,6 +70,12 @@ pub(super) fn recipe(recipe: &Recipe) -> Fault {
 
 /// A fit of a model with d free parameters.
 pub(super) fn summary(found: &Summary, d: usize) -> Fault {
+    let words = found.warnings.iter().flat_map(|w| [&w.code, &w.message, &w.advice]);
+    let odd = |text: &String| text.contains(char::is_control);
+    ensure(
+        !words.chain([&found.method]).any(odd),
+        "its words hold characters that are no letters",
+    )?;
     ensure(found.log_z.value.is_finite(), "its log evidence is not finite")?;
     ensure(
         found.log_z.se.is_none_or(|se| se.is_finite() && se >= 0.0),

@@ -1,8 +1,8 @@
 //! The log densities of models at a few points, to second order.
 
-use super::Kind;
 use super::checks::{Fault, ensure, numbers};
 use super::points::{self, Points};
+use super::{Kind, wire};
 use crate::Result;
 use crate::math::ExactSum;
 use crate::model::Model;
@@ -17,6 +17,7 @@ const MOST_POINTS: usize = 100;
 
 /// Asks for log f_s, its gradient and Hessian at every point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(into = "wire::Asked", try_from = "wire::Asked")]
 pub struct Expand(pub Vec<Points>);
 
 impl Kind for Expand {
@@ -82,6 +83,11 @@ impl Kind for Expand {
             asked.thetas.rows() as u64 * d * d
         };
         1024 + 10 * self.0.iter().map(numbers).sum::<u64>()
+    }
+
+    /// A Hessian is X'WX.
+    fn columns_told(answer: &Self::Answer) -> usize {
+        answer.iter().flatten().map(|at| at.gradient.len()).max().unwrap_or(0)
     }
 
     fn join(&mut self, other: &Expand) -> bool {

@@ -13,6 +13,7 @@ mod points;
 mod statistics;
 mod survey;
 mod weigh;
+mod wire;
 
 pub use augment::Augment;
 pub use checks::Fault;

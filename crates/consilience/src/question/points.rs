@@ -6,11 +6,10 @@ use crate::math::Matrix;
 use crate::model::{Model, Share, Subposterior};
 use crate::shard::Shard;
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// A model and points of its parameters.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Points {
     /// The model.
     pub model: Arc<Model>,

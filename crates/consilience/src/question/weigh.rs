@@ -1,8 +1,8 @@
 //! The log densities of models at many points.
 
-use super::Kind;
 use super::checks::{Fault, ensure, numbers};
 use super::points::{self, Points};
+use super::{Kind, wire};
 use crate::Result;
 use crate::math::ExactSum;
 use crate::model::Model;
@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 /// Asks for log f_s at every point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(into = "wire::Asked", try_from = "wire::Asked")]
 pub struct Weigh(pub Vec<Points>);
 
 impl Kind for Weigh {

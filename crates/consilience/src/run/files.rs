@@ -114,7 +114,8 @@ impl<'a> Files<'a> {
         }
         for (place, &shard) in self.active.iter().enumerate() {
             let Some(header) = sites.get(&shard).filter(|h| !h.merged.is_empty()) else { continue };
-            let columns: Vec<String> = header.merged.iter().map(|c| format!("`{c}`")).collect();
+            let columns: Vec<String> =
+                header.merged.iter().map(|c| format!("`{}`", crate::error::clip(c))).collect();
             let message = format!(
                 "the site `{}` merged rare levels of {} into `{}`",
                 manifest.shards[shard].name,

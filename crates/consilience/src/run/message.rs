@@ -12,6 +12,7 @@
 //! A file may come from anywhere and is not taken on trust: its length is checked before it is read,
 //! every part before it is used, and what it takes in memory while it is read (`decode.rs`).
 
+use crate::error::plain;
 pub(crate) use crate::hex::{hex, unhex};
 use crate::question::{Answer, Question};
 use crate::{Error, Place, Result};
@@ -159,15 +160,15 @@ impl Failure {
         })
     }
 
-    /// The error again.
+    /// The error again. Its words are a stranger's: they stay in one line, and are no more than words.
     pub fn error(self, shard: usize) -> Error {
         match self.input {
-            Some(place) => Error::Input { place, message: self.message },
+            Some(place) => Error::Input { place, message: plain(&self.message) },
             None => Error::Numeric {
                 shard: Some(shard),
-                model: self.model,
-                parameter: self.parameter,
-                message: self.message,
+                model: self.model.as_deref().map(plain),
+                parameter: self.parameter.as_deref().map(plain),
+                message: plain(&self.message),
             },
         }
     }

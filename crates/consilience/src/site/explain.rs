@@ -1,6 +1,7 @@
 //! What a question or answer file holds, in plain words.
 
 use crate::Result;
+use crate::error::{clip, plain};
 use crate::question::Answer;
 use crate::run::{AnswerFile, QuestionFile};
 use std::fmt::Write;
@@ -20,14 +21,21 @@ fn question_file(file: &QuestionFile) -> String {
     let header = &file.header;
     let mut out = format!(
         "A question file (round {}, question {}) of the study {}.\n",
-        header.round, header.question, header.study
+        header.round,
+        clip(&header.question),
+        clip(&header.study)
     );
     if let Some((study, sites)) = file.context() {
-        let _ = writeln!(out, "It is for the sites {}.", sites.join(", "));
+        let _ = writeln!(out, "It is for the sites {}.", plain(&sites.join(", ")));
         if let Ok(study) = serde_json::from_str::<crate::study::Study>(study) {
             for model in &study.models {
-                let _ =
-                    writeln!(out, "  model `{}`: {} ({})", model.name, model.formula, model.family);
+                let _ = writeln!(
+                    out,
+                    "  model `{}`: {} ({})",
+                    clip(&model.name),
+                    plain(&model.formula),
+                    model.family
+                );
             }
         }
     }
@@ -42,12 +50,12 @@ fn answer_file(file: &AnswerFile) -> String {
     let who = header
         .site
         .as_ref()
-        .map_or(format!("shard {}", header.shard), |s| format!("the site `{s}`"));
+        .map_or(format!("shard {}", header.shard), |s| format!("the site `{}`", clip(s)));
     let mut out = format!(
         "An answer file of {who}: round {}, question {} of the study {}.\n{}\n\nWhat leaves with it:\n  rows: {} (left out because a value is missing: {})\n",
         header.round,
-        header.question,
-        header.study,
+        clip(&header.question),
+        clip(&header.study),
         match &file.signer {
             Some(key) => format!("It is signed with the key {key}."),
             None => "It is not signed.".into(),
@@ -59,11 +67,11 @@ fn answer_file(file: &AnswerFile) -> String {
         let _ = writeln!(
             out,
             "  that rare levels of these columns were merged: {}",
-            header.merged.join(", ")
+            header.merged.iter().map(|c| clip(c)).collect::<Vec<_>>().join(", ")
         );
     }
     for (kind, reply) in header.asks.iter().zip(file.answers()) {
-        let _ = writeln!(out, "\nto `{kind}`:");
+        let _ = writeln!(out, "\nto `{}`:", clip(kind));
         match reply {
             Ok(answer) => {
                 out += &answer.explain();

@@ -1,0 +1,118 @@
+//! How questions about many models travel: a design that models share goes once.
+//!
+//! These types are the format of files, apart from those that the code computes with. Whoever changes them
+//! changes `run::FORMAT` too; the kept files in `tests/corpus` show when that was forgotten.
+
+use super::Points;
+use crate::data::Recipe;
+use crate::kernel::{Family, Kernel};
+use crate::math::Matrix;
+use crate::model::{Body, Model, Parameter, Regression, Share};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Models, and points of the parameters of each.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Asked {
+    designs: Vec<Arc<Recipe>>,
+    models: Vec<Asking>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Asking {
+    name: String,
+    parameters: Vec<Parameter>,
+    likelihood: Likelihood,
+    share: Share,
+    thetas: Arc<Matrix>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum Likelihood {
+    /// The numbers of a design and of its columns.
+    Regression {
+        family: Family,
+        design: u32,
+        active: Vec<u32>,
+        kernel: Kernel,
+    },
+    Foreign(String),
+}
+
+impl From<Vec<Points>> for Asked {
+    fn from(points: Vec<Points>) -> Asked {
+        let mut designs: Vec<Arc<Recipe>> = Vec::new();
+        let mut number = |design: &Arc<Recipe>| {
+            // One and the same, not only equal: to compare all of them would take longer than to send them.
+            let known = designs.iter().position(|known| Arc::ptr_eq(known, design));
+            known.unwrap_or_else(|| {
+                designs.push(design.clone());
+                designs.len() - 1
+            }) as u32
+        };
+        let models = points
+            .into_iter()
+            .map(|Points { model, share, thetas }| Asking {
+                name: model.name.clone(),
+                parameters: model.parameters.clone(),
+                likelihood: match &model.body {
+                    Body::Regression(r) => Likelihood::Regression {
+                        family: r.family,
+                        design: number(&r.design),
+                        active: r.active.clone(),
+                        kernel: r.kernel,
+                    },
+                    Body::Foreign { likelihood } => Likelihood::Foreign(likelihood.clone()),
+                },
+                share,
+                thetas,
+            })
+            .collect();
+        Asked { designs, models }
+    }
+}
+
+impl TryFrom<Asked> for Vec<Points> {
+    type Error = &'static str;
+
+    fn try_from(asked: Asked) -> Result<Vec<Points>, Self::Error> {
+        let Asked { designs, models } = asked;
+        let points = |asking: Asking| {
+            let body = match asking.likelihood {
+                Likelihood::Regression { family, design, active, kernel } => {
+                    let design = designs.get(design as usize).cloned();
+                    let design = design.ok_or("a model over a design that is not there")?;
+                    Body::Regression(Regression { family, design, active, kernel })
+                }
+                Likelihood::Foreign(likelihood) => Body::Foreign { likelihood },
+            };
+            let (name, parameters) = (asking.name, asking.parameters);
+            let model = Arc::new(Model { name, parameters, body });
+            Ok(Points { model, share: asking.share, thetas: asking.thetas })
+        };
+        models.into_iter().map(points).collect()
+    }
+}
+
+/// Gives a question about points this form on its way.
+macro_rules! travels_as_asked {
+    ($kind:ident) => {
+        impl From<$kind> for Asked {
+            fn from(question: $kind) -> Asked {
+                question.0.into()
+            }
+        }
+
+        impl TryFrom<Asked> for $kind {
+            type Error = &'static str;
+
+            fn try_from(asked: Asked) -> Result<$kind, Self::Error> {
+                Ok($kind(asked.try_into()?))
+            }
+        }
+    };
+}
+
+use super::{Expand, Weigh};
+travels_as_asked!(Expand);
+travels_as_asked!(Weigh);
