@@ -40,8 +40,7 @@ fn main() {
 fn shared(rows: usize) {
     let mut rng = stream(1, 0, 0, "shared");
     let mut uniform = move || 2.0 * rng.random::<f64>() - 1.0;
-    let columns: Vec<Vec<f64>> =
-        (0..24).map(|_| (0..rows).map(|_| uniform()).collect()).collect();
+    let columns: Vec<Vec<f64>> = (0..24).map(|_| (0..rows).map(|_| uniform()).collect()).collect();
     let y: Vec<f64> = (0..rows).map(|_| f64::from(uniform() > 0.0)).collect();
     let (zeros, ones) = (vec![0.0; rows], vec![1.0; rows]);
     let active: Vec<u32> = (0..24).step_by(2).collect();

@@ -101,9 +101,8 @@ fn write_shards(folder: &Path) {
         let plan = plan(case);
         let model = &plan.settings[0].model;
         let recipe = model.regression().expect("a regression").recipe();
-        let design = recipe
-            .design(&plan.engine().shard(0).data().table().expect("rows"))
-            .expect("a design");
+        let design =
+            recipe.design(&plan.engine().shard(0).data().table().expect("rows")).expect("a design");
         let mut text = format!("response,{}\n", recipe.names().join(","));
         for (i, y) in design.response.iter().enumerate() {
             let row: Vec<String> = design.columns.iter().map(|c| c[i].to_string()).collect();

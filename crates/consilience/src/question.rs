@@ -233,7 +233,9 @@ impl Question {
     /// The model it is about.
     pub fn model(&self) -> Option<&Arc<Model>> {
         match self {
-            Question::Describe { .. } | Question::Statistics { .. } | Question::Survey { .. } => None,
+            Question::Describe { .. } | Question::Statistics { .. } | Question::Survey { .. } => {
+                None
+            }
             Question::Fit { model, .. }
             | Question::Augment { model, .. }
             | Question::Expand { model, .. }

@@ -14,9 +14,9 @@ use crate::question::{Answer, FitOrder, Question, Share, Summary};
 use crate::target::Target;
 use crate::{Error, Result};
 use likelihoods::Likelihoods;
-use survey::survey;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use survey::survey;
 
 /// One shard of the data.
 #[derive(Debug)]

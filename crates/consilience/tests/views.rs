@@ -14,11 +14,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// More than one chunk of a model with few columns, and no whole number of panels.
-const ROWS: usize = 300_003;
+const ROWS: usize = 270_003;
 
 /// Numbers that look random, from 0 to 1.
 fn noise(i: usize, salt: u64) -> f64 {
-    let mut z = (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ salt.wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mut z =
+        (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ salt.wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     (z ^ z >> 31) as f64 / u64::MAX as f64
@@ -57,7 +58,8 @@ fn plan(path: &Path, left: &str, more: &str, family: &str) -> Plan {
 /// The bits of everything that a likelihood says at two points, by every way to ask it.
 fn bits(likelihood: &Likelihood, model: &Model) -> Vec<u64> {
     let start = model.start();
-    let other: Vec<f64> = start.iter().enumerate().map(|(k, s)| s + 0.1 - 0.03 * k as f64).collect();
+    let other: Vec<f64> =
+        start.iter().enumerate().map(|(k, s)| s + 0.1 - 0.03 * k as f64).collect();
     let thetas = Matrix::from_rows(2, start.len(), [start.clone(), other].concat());
     let mut numbers = values_many(&[(likelihood, &thetas)]).concat();
     let mut gradient = vec![0.0; start.len()];

@@ -16,9 +16,7 @@ use crate::engine::Session;
 use crate::estimate::{Linear, newton};
 use crate::fit::fit;
 use crate::math::stream;
-use crate::model::{
-    Centred, Coordinates, Gaussian, Likelihood, Model, Subposterior, Warped,
-};
+use crate::model::{Centred, Coordinates, Gaussian, Likelihood, Model, Subposterior, Warped};
 use crate::question::{Answer, Diagnostics, FitOrder, Question, Summary};
 use crate::study::{Combine, EvidenceOptions, Local};
 use crate::target::{Expansion, Target};
@@ -44,9 +42,7 @@ pub(super) struct Statistics {
 /// study are Gaussian or none is.
 pub(super) fn gather(session: &Session, settings: &[Setting]) -> Result<Option<Arc<Statistics>>> {
     let suits = |s: &Setting| {
-        s.options.combine == Combine::Exact
-            && s.options.statistics
-            && s.model.is_gaussian()
+        s.options.combine == Combine::Exact && s.options.statistics && s.model.is_gaussian()
     };
     if !settings.iter().all(suits) {
         return Ok(None);

@@ -1,7 +1,7 @@
 //! Coefficients averaged over models.
 
-use crate::model::Family;
 use super::ModelResult;
+use crate::model::Family;
 use serde::Serialize;
 
 /// Coefficients over all models, each weighted with its posterior probability.

@@ -61,7 +61,8 @@ impl Margins {
     /// Adds rows; those before are whole blocks.
     pub fn append(&mut self, offset: &[f64], count: &[f64], total: &[f64]) {
         let (rows, family) = (count.len(), self.family);
-        let (mut offset, count, mut total) = (in_panels(offset), in_panels(count), in_panels(total));
+        let (mut offset, count, mut total) =
+            (in_panels(offset), in_panels(count), in_panels(total));
         if self.large {
             let own = offset.as_flattened_mut().iter_mut().zip(total.as_flattened_mut());
             for (k, ((o, t), c)) in own.zip(count.as_flattened()).enumerate() {
@@ -135,7 +136,11 @@ impl Store {
             for (j, column) in columns.iter().enumerate() {
                 let lanes = panel_of(column, panel);
                 present[block * columns.len() + j] |= u128::from(lanes != [0.0; LANES]) << within;
-                x.push(Line(if ones { signed(&lanes, &margins.total[first + panel]) } else { lanes }));
+                x.push(Line(if ones {
+                    signed(&lanes, &margins.total[first + panel])
+                } else {
+                    lanes
+                }));
             }
         }
         Store { x, present, columns: numbers, first }

@@ -6,9 +6,9 @@ use super::large::{LargeNegativeBinomial, LargePoisson};
 use super::laws::{
     Law, Logistic, LogisticOnes, NegativeBinomial, Outcomes, Poisson, Probit, Slopes, Sum,
 };
+use super::panels::GROUP;
 pub use super::products::{Gram, Predict, Transposed};
 use super::products::{Lower, add_columns, line_sum, offset};
-use super::panels::GROUP;
 use super::rows::{Block, Cut, Extra, Group, Rows};
 use super::simd::{Cpu, Line, Vector};
 use crate::math::{Compensated, Matrix};

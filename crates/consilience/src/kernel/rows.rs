@@ -101,7 +101,6 @@ impl<'a> Cut<'a> {
     pub fn panel(&self, k: usize) -> &'a [Line] {
         &self.x[k * self.stride..][..self.stride]
     }
-
 }
 
 /// What a parameter beside the coefficients adds: derivatives of the rows' part in a.

@@ -8,9 +8,9 @@ use super::chunks::chunk_rows;
 use super::merge::{is_hopeless, sample};
 use super::piece::{Constant, Outcomes, Piece, PieceBody, has_large_counts, refuse_outcomes};
 use super::{Family, Regression};
+use crate::Result;
 use crate::data::{Design, Recipe, ShardData};
 use crate::kernel::{BLOCK_ROWS, Margins, Rows, Store};
-use crate::Result;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -66,7 +66,12 @@ impl Common {
     /// A chunk of rows under a model without coefficients that are held fixed, if it can be a view: rows
     /// have no weights, merging them is hopeless, and there is room. What fails here will fail again where a
     /// model builds its own rows, and be reported there.
-    pub(super) fn view(&self, regression: &Regression, rows: Range<usize>, room: Room) -> Option<Piece> {
+    pub(super) fn view(
+        &self,
+        regression: &Regression,
+        rows: Range<usize>,
+        room: Room,
+    ) -> Option<Piece> {
         if self.family == Family::Gaussian || self.design.weights.is_some() {
             return None;
         }
@@ -125,9 +130,8 @@ impl Common {
             let mut chosen = sample(rows.len())?;
             chosen.truncate(MOST_ROWS);
             let design = self.design_at(&self.design, &rows, &chosen)?;
-            let dense = |column: &[f64]| {
-                2 * column.iter().filter(|x| **x != 0.0).count() >= column.len()
-            };
+            let dense =
+                |column: &[f64]| 2 * column.iter().filter(|x| **x != 0.0).count() >= column.len();
             let columns = design.columns.iter().enumerate().filter(|(_, column)| dense(column));
             let numbers: Vec<u32> = columns.map(|(j, _)| j as u32).collect();
             let ranges = self.data.batches(chunk_rows(numbers.len()));

@@ -64,7 +64,11 @@ impl Likelihood {
         Begun::new(model, data, None)?.finish(room)
     }
 
-    pub(super) fn of_pieces(pieces: Vec<Piece>, fixed_extra: Option<f64>, away: Option<Away>) -> Likelihood {
+    pub(super) fn of_pieces(
+        pieces: Vec<Piece>,
+        fixed_extra: Option<f64>,
+        away: Option<Away>,
+    ) -> Likelihood {
         let observations = pieces.iter().map(|p| p.observations).sum();
         let distinct = pieces.iter().map(|p| p.distinct).sum();
         let coefficients = pieces[0].coefficients;

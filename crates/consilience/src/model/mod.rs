@@ -16,16 +16,16 @@ mod regression;
 pub mod subposterior;
 pub mod unbounded;
 
+pub use crate::kernel::Family;
 pub use begun::Begun;
 pub use centred::Centred;
 pub(crate) use chunks::{chunk_rows, over_chunks};
-pub(crate) use piece::refuse_outcomes;
 pub use common::Common;
 pub use coordinates::{Coordinates, Warped};
-pub use crate::kernel::Family;
 pub use gaussian::Gaussian;
 pub use likelihood::Likelihood;
 pub use many::{expand_many, values_many};
+pub(crate) use piece::refuse_outcomes;
 pub use prior::Prior;
 pub use regression::Regression;
 pub use subposterior::Subposterior;

@@ -67,7 +67,12 @@ impl Whole {
 }
 
 /// Fails at the place of an outcome that the family cannot have.
-pub(crate) fn refuse_outcomes(family: Family, text: &str, outcomes: &[f64], table: &Table) -> Result<()> {
+pub(crate) fn refuse_outcomes(
+    family: Family,
+    text: &str,
+    outcomes: &[f64],
+    table: &Table,
+) -> Result<()> {
     for (row, &y) in outcomes.iter().enumerate() {
         if let Some(wanted) = family.refuses(y) {
             let message = format!(
@@ -119,7 +124,8 @@ impl Piece {
             let all: Vec<&[f64]> = columns.iter().chain([&target]).map(Vec::as_slice).collect();
             PieceBody::Gaussian(Centred::of_columns(&all, &weights))
         } else {
-            let Constant { mut sum, outcomes, .. } = Constant::new(family, &y, Some(&weights), large);
+            let Constant { mut sum, outcomes, .. } =
+                Constant::new(family, &y, Some(&weights), large);
             // With r in it, what a negative binomial's row loses by a mean would be one more function of r.
             let outcome = match family {
                 Family::Poisson if large => Outcome::Counted,

@@ -3,9 +3,7 @@
 use super::outline::{at_formula, in_study};
 use super::units;
 use crate::combine::{Extras, Setting};
-use crate::data::{
-    Fact, INTERCEPT, Recipe, Request, ResponseKind, Shared, Terms, agree_or_blame,
-};
+use crate::data::{Fact, INTERCEPT, Recipe, Request, ResponseKind, Shared, Terms, agree_or_blame};
 use crate::engine::Session;
 use crate::model::{Body, Family, Model, Parameter, Regression};
 use crate::question::{Answer, Question, Share, Survey};
@@ -55,8 +53,10 @@ fn regressions(study: &Study, recipes: &[Recipe]) -> Vec<Regression> {
     let mut designs: Vec<(Family, Shared)> = Vec::new();
     let mut places = Vec::new();
     for (spec, recipe) in study.models.iter().zip(recipes) {
-        let known = designs.iter_mut().enumerate().filter(|(_, (family, _))| *family == spec.family);
-        let place = known.into_iter().find_map(|(k, (_, shared))| Some((k, shared.take_in(recipe)?)));
+        let known =
+            designs.iter_mut().enumerate().filter(|(_, (family, _))| *family == spec.family);
+        let place =
+            known.into_iter().find_map(|(k, (_, shared))| Some((k, shared.take_in(recipe)?)));
         places.push(place.unwrap_or_else(|| {
             let mut shared = Shared::new(recipe);
             let active = shared.take_in(recipe).expect("a design takes its own recipe in");
@@ -64,8 +64,10 @@ fn regressions(study: &Study, recipes: &[Recipe]) -> Vec<Regression> {
             (designs.len() - 1, active)
         }));
     }
-    let designs: Vec<(Family, Arc<Recipe>)> =
-        designs.into_iter().map(|(family, shared)| (family, Arc::new(shared.into_design()))).collect();
+    let designs: Vec<(Family, Arc<Recipe>)> = designs
+        .into_iter()
+        .map(|(family, shared)| (family, Arc::new(shared.into_design())))
+        .collect();
     let kernel = study.evidence.kernel;
     let regression = |(k, active): (usize, Vec<u32>)| {
         let (family, design) = designs[k].clone();

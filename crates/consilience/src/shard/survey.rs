@@ -16,7 +16,12 @@ struct Column {
 
 /// Looks at every row once: at its outcome, which has to be one that the family can have, and at its
 /// columns, whose squares have to be numbers.
-pub(super) fn survey(data: &ShardData, family: Family, design: &Recipe, units: bool) -> Result<Survey> {
+pub(super) fn survey(
+    data: &ShardData,
+    family: Family,
+    design: &Recipe,
+    units: bool,
+) -> Result<Survey> {
     let batches = data.batches(chunk_rows(design.columns.len()));
     let parts = over_chunks(batches.len(), |k| {
         let table = data.batch(batches[k].clone())?;
@@ -82,6 +87,7 @@ fn settle(moments: &mut Moments, name: &str) -> Result<()> {
 }
 
 fn too_large(column: &str) -> Error {
-    let message = "the values are too large to compute with; write the column in other units, or as scale(x)";
+    let message =
+        "the values are too large to compute with; write the column in other units, or as scale(x)";
     Error::input_at(Place::default().column(column), message)
 }
