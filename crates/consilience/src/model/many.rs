@@ -1,9 +1,9 @@
 //! Many models' points in one go.
 //!
-//! Models are taken one after the other, each over all rows, and not block after block with the models inside:
-//! rows that many models read are in a cache that is near enough. An expansion over rows that are far from it takes
-//! hardly longer than over rows that are in the nearest (docs/performance.md), and log densities at many points
-//! visit a block many times anyway.
+//! Models are taken one after the other, each over all rows, and not block after block with the models inside. Log
+//! densities at many points visit a block many times while it is in cache, whoever else may want it. Expansions at
+//! one point do not, and could share what it costs to fetch far rows (`cargo bench --workspace --bench kernels --
+//! shared` bounds that); but they are a small part of a study's work (docs/performance.md).
 
 use super::Likelihood;
 use crate::math::Matrix;

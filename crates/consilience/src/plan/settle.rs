@@ -199,9 +199,22 @@ fn ask_designs(models: &[Written], session: &Session) -> Result<Vec<(FamilyDesig
         Answer::Survey(survey) => survey,
         _ => unreachable!("the session checks kinds"),
     };
-    let answers = session.ask(&questions)?.into_iter();
+    let answers = session.ask(&questions).map_err(|error| naming_model(error, models))?.into_iter();
     let answers = answers.map(|answers| answers.into_iter().map(survey).collect());
     Ok(designs.into_iter().map(|(design, _)| design).zip(answers).collect())
+}
+
+/// An error about a column, with the first model that has it: a design has no name.
+fn naming_model(error: Error, models: &[Written]) -> Error {
+    let Error::Input { place, message } = error else { return error };
+    let has = |(model, _): &&Written| {
+        model.coefficients().iter().any(|p| Some(&p.name) == place.column.as_ref())
+    };
+    let message = match models.iter().find(has) {
+        Some((model, _)) if place.file.is_none() => format!("model `{}`: {message}", model.name),
+        _ => message,
+    };
+    Error::Input { place, message }
 }
 
 /// What a survey of a design says of a model's columns.
