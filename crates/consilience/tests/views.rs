@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// More than one chunk of a model with few columns, and no whole number of panels.
-const ROWS: usize = 300_003;
+const ROWS: usize = 270_003;
 
 /// Numbers that look random, from 0 to 1.
 fn noise(i: usize, salt: u64) -> f64 {

@@ -274,7 +274,8 @@ fn clocks_may_differ() {
 
 #[test]
 fn a_site_is_told_when_its_sums_give_its_rows_away() {
-    let folder = Folder::with(&STUDY.replace("y ~ x", "y ~ x + g + n"), &data());
+    let study = STUDY.replace("y ~ x", "y ~ x + g + n").replace("logistic", "gaussian");
+    let folder = Folder::with(&study, &data());
     let few: Vec<String> = data().lines().take(6).map(String::from).collect();
     folder.write("few.csv", few.join("\n") + "\n");
     let ask = ["ask", "s.toml", "--run", "r", "--sites", "large,small"];
@@ -293,6 +294,7 @@ fn a_site_is_told_when_its_sums_give_its_rows_away() {
             assert_eq!(answer.out.contains("[rows-given-away]"), given_away, "{answer:?}");
             assert_eq!(shown.contains("up to a rotation; min_rows"), given_away, "{shown}");
         }
-        assert_eq!(folder.run(&["combine", "r", "large", "small"]).code, Some(4));
+        let combined = folder.run(&["combine", "r", "large", "small"]);
+        assert_eq!(combined.code == Some(4), round < 3, "{combined:?}");
     }
 }

@@ -51,7 +51,8 @@ impl Room {
         Ok(Room {
             // Vectors that grow may take twice what they hold.
             rows: memory / 8,
-            kept: memory / 2,
+            // The program itself and what it reads with have to fit in as well.
+            kept: memory / 8 * 3,
             lent: memory / 8,
             threads: (memory / 4 / PER_THREAD).max(1),
             folder: folder.to_path_buf(),
