@@ -1,7 +1,6 @@
 //! Data: tables, formulas, the schema that shards agree on, designs and splits.
 
-#[cfg(test)]
-mod agreement_tests;
+mod arrays;
 mod arrow;
 mod chunks;
 mod copies;
@@ -10,7 +9,6 @@ mod copies_tests;
 mod csv;
 #[cfg(test)]
 mod csv_tests;
-mod decoded;
 mod describe;
 mod design;
 mod eval;

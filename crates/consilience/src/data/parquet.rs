@@ -1,6 +1,6 @@
 //! Parquet files.
 
-use super::decoded::Decoded;
+use super::arrays;
 use super::files::unreadable;
 use super::part::{FilePart, Kind, Part};
 use super::read::check_names;
@@ -65,20 +65,17 @@ fn broken(file: &Path, error: impl std::fmt::Display) -> Error {
     Error::input_at(Place::file(file), message)
 }
 
-/// Reads the columns that `select` picks from the file's names; those marked in `as_text` as text
-/// whatever they hold.
+/// Reads the columns that `select` picks from the file's names.
 pub(super) fn decode(
     file: &Path,
     select: &dyn Fn(&[String]) -> Result<Vec<usize>>,
-    as_text: &[bool],
 ) -> Result<FilePart> {
-    guarded(file, || decode_unguarded(file, select, as_text))
+    guarded(file, || decode_unguarded(file, select))
 }
 
 fn decode_unguarded(
     file: &Path,
     select: &dyn Fn(&[String]) -> Result<Vec<usize>>,
-    as_text: &[bool],
 ) -> Result<FilePart> {
     let (builder, names) = open(file)?;
     let indices = select(&names)?;
@@ -89,7 +86,7 @@ fn decode_unguarded(
         ArrowReaderMetadata::try_new(builder.metadata().clone(), ArrowReaderOptions::new())
             .map_err(|e| broken(file, e))?;
     let before = |group: usize| sizes[..group].iter().sum::<u64>();
-    let groups: Vec<Result<Vec<Decoded>>> = (0..sizes.len())
+    let groups: Vec<Result<Vec<Part>>> = (0..sizes.len())
         .into_par_iter()
         .map(|group| {
             let read = || row_group(file, &metadata, &indices, group, before(group));
@@ -100,9 +97,9 @@ fn decode_unguarded(
     let mut groups = groups.into_iter().collect::<Result<Vec<_>>>()?;
     let mut columns = Vec::with_capacity(indices.len());
     // From the last column on, and one after the other: what is joined is not kept twice.
-    for &as_text in as_text.iter().rev() {
+    for _ in &indices {
         let parts = groups.iter_mut().filter_map(Vec::pop).collect();
-        columns.push(Decoded::join(parts, rows as usize).finish(as_text));
+        columns.push(Part::concat(parts).finish(false));
     }
     columns.reverse();
     if let Some(read) = columns.iter().map(Part::rows).find(|&read| read != rows as usize) {
@@ -132,23 +129,20 @@ fn row_group(
     indices: &[usize],
     group: usize,
     before: u64,
-) -> Result<Vec<Decoded>> {
+) -> Result<Vec<Part>> {
     let input = File::open(file).map_err(|error| unreadable(file, &error))?;
     let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(input, metadata.clone());
     let mut columns = empty(file, &builder, indices)?;
     // A batch has its columns in the file's order, whatever order they were asked for in.
-    let mut order: Vec<usize> = (0..indices.len()).collect();
-    order.sort_by_key(|&i| indices[i]);
-
+    let place = |index: &usize| indices.iter().filter(|other| *other < index).count();
+    let places: Vec<usize> = indices.iter().map(place).collect();
     let mask = ProjectionMask::roots(builder.parquet_schema(), indices.iter().copied());
     let reader =
         builder.with_row_groups(vec![group]).with_projection(mask).with_batch_size(BATCH).build();
     let mut read = before;
     for batch in reader.map_err(|e| broken(file, e))? {
         let batch = batch.map_err(|e| broken(file, e))?;
-        for (&i, array) in order.iter().zip(batch.columns()) {
-            columns[i].add(array, read)?;
-        }
+        arrays::add(&mut columns, &places, &batch, file, read)?;
         read += batch.num_rows() as u64;
     }
     Ok(columns)
@@ -174,7 +168,7 @@ pub(super) fn outline(
         let indices = select(&names)?;
         let rows = rows_of(file, &builder)?;
         let columns = empty(file, &builder, &indices)?;
-        Ok(Outline { rows, indices, kinds: columns.iter().map(Decoded::kind).collect() })
+        Ok(Outline { rows, indices, kinds: columns.iter().map(Part::kind).collect() })
     })
 }
 
@@ -183,12 +177,9 @@ fn empty(
     file: &Path,
     builder: &ParquetRecordBatchReaderBuilder<File>,
     indices: &[usize],
-) -> Result<Vec<Decoded>> {
+) -> Result<Vec<Part>> {
     let fields = builder.schema().fields();
-    let column = |&i: &usize| {
-        Decoded::new(fields[i].data_type(), Place::file(file).column(fields[i].name().as_str()))
-    };
-    indices.iter().map(column).collect()
+    indices.iter().map(|&i| arrays::empty(file, &fields[i])).collect()
 }
 
 /// Some columns of a file, so many rows at a time: never more in memory than these and a page of each
@@ -245,13 +236,13 @@ impl<'a> Stream<'a> {
 
     /// The next rows of all columns, in the order they were asked for in; as many as this unless the
     /// file ends, none behind its end.
-    pub fn next(&mut self, rows: usize) -> Result<Option<Vec<Decoded>>> {
+    pub fn next(&mut self, rows: usize) -> Result<Option<Vec<Part>>> {
         let wanted = (self.rows - self.done).min(rows as u64) as usize;
         if wanted == 0 {
             return Ok(None);
         }
         let (file, done) = (self.file, self.done);
-        let read: Vec<Result<Vec<Decoded>>> = self
+        let read: Vec<Result<Vec<Part>>> = self
             .lanes
             .par_iter_mut()
             .map(|lane| guarded(file, || lane.next(file, wanted, done)))
@@ -261,7 +252,7 @@ impl<'a> Stream<'a> {
             Error::Input { place, .. } => place.row.unwrap_or(0),
             _ => 0,
         };
-        let mut columns: Vec<Option<Decoded>> = (0..self.columns).map(|_| None).collect();
+        let mut columns: Vec<Option<Part>> = (0..self.columns).map(|_| None).collect();
         let mut first: Option<Error> = None;
         for (lane, read) in self.lanes.iter().zip(read) {
             match read {
@@ -284,8 +275,8 @@ impl<'a> Stream<'a> {
 
 impl Lane {
     /// The next rows, before which so many stand in the file.
-    fn next(&mut self, file: &Path, rows: usize, before: u64) -> Result<Vec<Decoded>> {
-        let mut columns = Vec::with_capacity(self.columns.len());
+    fn next(&mut self, file: &Path, rows: usize, before: u64) -> Result<Vec<Part>> {
+        let mut columns: Vec<Part> = Vec::new();
         let mut read = 0;
         while read < rows {
             let batch = match self.rest.take() {
@@ -296,18 +287,17 @@ impl Lane {
                 },
             };
             if columns.is_empty() {
-                for field in batch.schema().fields() {
-                    let place = Place::file(file).column(field.name().as_str());
-                    columns.push(Decoded::new(field.data_type(), place)?);
-                }
+                let fields = batch.schema();
+                let empty = fields.fields().iter().map(|field| arrays::empty(file, field));
+                columns = empty.collect::<Result<Vec<_>>>()?;
             }
             let taken = batch.num_rows().min(rows - read);
             if taken < batch.num_rows() {
                 self.rest = Some(batch.slice(taken, batch.num_rows() - taken));
             }
-            for (column, array) in columns.iter_mut().zip(batch.slice(0, taken).columns()) {
-                column.add(array, before + read as u64)?;
-            }
+            let places: Vec<usize> = (0..columns.len()).collect();
+            let before = before + read as u64;
+            arrays::add(&mut columns, &places, &batch.slice(0, taken), file, before)?;
             read += taken;
         }
         Ok(columns)
