@@ -4,8 +4,6 @@ mod arrays;
 mod arrow;
 mod chunks;
 mod copies;
-#[cfg(test)]
-mod copies_tests;
 mod csv;
 #[cfg(test)]
 mod csv_tests;
