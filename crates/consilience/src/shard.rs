@@ -1,11 +1,11 @@
 //! A shard: rows that answer questions and nothing else.
 
-use crate::sample::draws::write_draws;
 use crate::data::{Moments, Recipe, ShardData, describe};
 use crate::fit::{augment, fit};
 use crate::math::fingerprint;
 use crate::model::{Centred, Likelihood, Model, Subposterior, chunk_rows, over_chunks};
 use crate::question::{Answer, FitOrder, Question, Share, Summary, Survey};
+use crate::sample::draws::write_draws;
 use crate::target::Target;
 use crate::{Error, Place, Result};
 use std::collections::HashMap;

@@ -7,11 +7,11 @@ mod conjugate;
 use common::{Case, spread};
 use conjugate::{Data, posterior};
 use consilience::compare::Comparison;
-use consilience::sample::draws::read_draws;
 use consilience::engine::Silent;
 use consilience::math::Matrix;
 use consilience::plan::Plan;
 use consilience::sample::Sample;
+use consilience::sample::draws::read_draws;
 use consilience::study::StudyFile;
 use std::path::Path;
 

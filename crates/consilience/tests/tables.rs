@@ -1,6 +1,7 @@
 //! Data in memory: the same bits as from files, and clear errors.
 
 use consilience::Result;
+use consilience::arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use consilience::arrow_array::{
     ArrayRef, BooleanArray, Date32Array, Float32Array, Float64Array, Int64Array, RecordBatch,
     RecordBatchIterator, StringArray,
@@ -35,7 +36,8 @@ fn batch(rows: &[usize]) -> RecordBatch {
         ("l", Arc::new(BooleanArray::from(l))),
         ("y", Arc::new(Float64Array::from(y))),
     ];
-    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, c)| (n, c, true))).unwrap()
+    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, c)| (n, c, true)))
+        .unwrap()
 }
 
 fn study() -> Study {
@@ -74,11 +76,18 @@ fn a_file_a_table_and_tables_already_split_give_the_same_bits() {
         assert_eq!(of_table.partition, expected.partition);
     }
 
+    // As another language hands them over.
+    let reader = RecordBatchIterator::new(vec![Ok(whole.clone())], whole.schema());
+    let stream = FFI_ArrowArrayStream::new(Box::new(reader));
+    let imported = RecordBatchStreamReader::try_new(stream).unwrap();
+    let of_stream = run(study(), Tables::Whole(Box::new(imported)));
+    assert_eq!(bits(&of_stream), bits(&expected));
+
     // Split by the caller as the study would: complete rows only, so that the deal is the same.
-    let complete: Vec<usize> =
-        all.iter().copied().filter(|i| i % 17 > 0 && i % 23 > 0).collect();
+    let complete: Vec<usize> = all.iter().copied().filter(|i| i % 17 > 0 && i % 23 > 0).collect();
     let gathered =
-        consilience::plan::Gathered::of_tables(study(), Tables::whole(vec![whole]).unwrap()).unwrap();
+        consilience::plan::Gathered::of_tables(study(), Tables::whole(vec![whole]).unwrap())
+            .unwrap();
     let shards: Vec<Vec<usize>> = gathered
         .shards
         .iter()
@@ -149,7 +158,7 @@ fn empty_tables_are_refused() {
     let numbers: ArrayRef = Arc::new(Float64Array::from(vec![1.0, 2.0]));
     let holed = RecordBatch::try_from_iter([("y", numbers), ("x", nulls)]).unwrap();
     let one = Tables::shards(vec![vec![good()], vec![holed.clone()]]);
-    refused(on(), one, &["shard 1: no row of it is left"]);
+    refused(on(), one, &["shard 1: none of its rows is complete"]);
     refused(on(), Tables::whole(vec![holed]), &["no row is complete: all 2 rows", "`x`: 2"]);
 }
 

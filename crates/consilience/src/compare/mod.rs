@@ -15,13 +15,13 @@ pub use sensitivity::{ScaledModel, ScaledPriors};
 pub(crate) use sensitivity::sweep;
 
 use crate::combine::{Agreement, Baseline, CombineDiagnostics, Evidence, LeftOut, Setting};
-use crate::sample::draws::write_draws;
 use crate::engine::Traffic;
 use crate::estimate::Estimate;
 use crate::math::special::normal_quantile;
 use crate::math::{Matrix, stream};
 use crate::model::{Family, Model};
 use crate::question::{Diagnostics, Summary};
+use crate::sample::draws::write_draws;
 use crate::sample::{Chain, Sample};
 use crate::shard::file_stem;
 use crate::{Level, Result, Warning};

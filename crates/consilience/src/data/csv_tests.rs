@@ -4,9 +4,9 @@ use super::csv::{Sizes, decode_in_chunks};
 use super::files::{Format, format_of};
 use super::part::{FilePart, Part};
 use super::read::TextFormat;
-use random::{Dice, random_text};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use random::{Dice, random_text};
 use std::io::Write;
 use std::path::Path;
 

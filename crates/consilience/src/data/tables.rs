@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Whatever hands out the batches of a table. What another language or library has comes through
-/// [`ArrowArrayStreamReader`](arrow_array::ffi_stream::ArrowArrayStreamReader), without a copy.
+/// [`RecordBatchStreamReader`](arrow_array::ffi_stream::RecordBatchStreamReader), without a copy.
 pub type BatchReader = Box<dyn RecordBatchReader + Send>;
 
 /// Data in memory.
@@ -56,12 +56,15 @@ impl Tables {
 
     /// These columns of all tables behind each other, in the first one's order of columns.
     pub(crate) fn read(self, wanted: &[String]) -> Result<Table> {
-        let (first, all) = (self.names()?, match self {
-            Tables::Whole(table) => vec![(Tables::name(None), table)],
-            Tables::Shards(tables) => {
-                (0..).zip(tables).map(|(k, table)| (Tables::name(Some(k)), table)).collect()
-            }
-        });
+        let (first, all) = (
+            self.names()?,
+            match self {
+                Tables::Whole(table) => vec![(Tables::name(None), table)],
+                Tables::Shards(tables) => {
+                    (0..).zip(tables).map(|(k, table)| (Tables::name(Some(k)), table)).collect()
+                }
+            },
+        );
         let names = wanted_names(&all[0].0, &first, &Wanted::Named(wanted))?;
         let files = Arc::new(all.iter().map(|(name, _)| (name.clone(), false)).collect());
         let (mut parts, mut rows) = (Vec::with_capacity(all.len()), Vec::new());
@@ -86,7 +89,10 @@ impl Tables {
 
 fn reader(batches: Vec<RecordBatch>, name: PathBuf) -> Result<BatchReader> {
     let Some(first) = batches.first() else {
-        return Err(Error::input_at(Place::file(name), "the table has no batches; give one at least"));
+        return Err(Error::input_at(
+            Place::file(name),
+            "the table has no batches; give one at least",
+        ));
     };
     let schema = first.schema();
     Ok(Box::new(RecordBatchIterator::new(batches.into_iter().map(Ok), schema)))

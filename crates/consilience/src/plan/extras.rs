@@ -2,9 +2,9 @@
 
 use super::Plan;
 use crate::combine::{Evidence, PosteriorDraws, Setting, consensus_draws};
-use crate::sample::draws::read_draws;
 use crate::engine::Engine;
 use crate::model::Model;
+use crate::sample::draws::read_draws;
 use crate::shard::draws_file;
 use crate::study::{Combine, Local, Study};
 use crate::{Error, Result};

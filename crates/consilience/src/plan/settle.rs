@@ -134,8 +134,7 @@ pub(super) fn survey(
             );
             return Err(Error::input_at(Place::key(""), message));
         }
-        let model =
-            units::settled(model, &priors, &surveys).map_err(in_study)?;
+        let model = units::settled(model, &priors, &surveys).map_err(in_study)?;
         let share = match study.split.share {
             ShareRule::Rows => Share::Rows { total },
             _ => Share::Equal { shards: surveys.len() },

@@ -198,8 +198,7 @@ pub(super) fn pose(run: &Run, round: u64, questions: &[Question]) -> Result<Ques
         program: env!("CARGO_PKG_VERSION").into(),
     };
     let context = manifest.has_sites().then(|| Context {
-        study: serde_json::to_string(&manifest.study)
-            .expect("a study can always be written"),
+        study: serde_json::to_string(&manifest.study).expect("a study can always be written"),
         sites: manifest.shards.iter().map(|s| s.name.clone()).collect(),
     });
     let posed = Posed { context, questions: questions.to_vec() };

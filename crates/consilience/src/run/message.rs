@@ -12,8 +12,8 @@
 //! A file may come from anywhere and is not taken on trust: its length is checked before it is read,
 //! every part before it is used, and what it takes in memory while it is read (`decode.rs`).
 
-use crate::question::{Answer, Question};
 pub(crate) use crate::hex::{hex, unhex};
+use crate::question::{Answer, Question};
 use crate::{Error, Place, Result};
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use serde::de::DeserializeOwned;

@@ -1,9 +1,9 @@
 //! Draws as a Parquet file, for programs that look at posteriors.
 
+use super::{Chain, Sample};
 use crate::data::Column;
 use crate::data::read::{TextFormat, Wanted, read_table};
 use crate::math::Matrix;
-use super::{Chain, Sample};
 use crate::{Error, Place, Result};
 use arrow_array::{ArrayRef, Float64Array, Int32Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};

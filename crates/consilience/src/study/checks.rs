@@ -42,7 +42,8 @@ impl Limits {
 
 /// Why this is no target for a standard error, if it is none; it reads on from the key.
 pub(super) fn se_target(value: f64) -> std::result::Result<(), String> {
-    let wanted = if value.is_finite() { "a positive number" } else { "a finite number, and positive" };
+    let wanted =
+        if value.is_finite() { "a positive number" } else { "a finite number, and positive" };
     if value.is_finite() && value > 0.0 {
         Ok(())
     } else {
@@ -99,7 +100,8 @@ impl Study {
     fn check_data(&self) -> Result<()> {
         let data = &self.data;
         for (i, path) in data.path.iter().enumerate() {
-            let key = if data.path.len() == 1 { "data.path".into() } else { format!("data.path[{i}]") };
+            let key =
+                if data.path.len() == 1 { "data.path".into() } else { format!("data.path[{i}]") };
             filled(&key, path, PATH)?;
         }
         if let Some(weights) = &data.weights {

@@ -52,9 +52,9 @@ mod prior;
 mod template;
 mod written;
 
+pub use crate::data::SplitBy;
 pub use file::StudyFile;
 pub use lines::Lines;
-pub use crate::data::SplitBy;
 pub use names::{Combine, Kernel, Local, Missing, Points, ShareRule};
 pub use overrides::Overrides;
 pub use prior::{

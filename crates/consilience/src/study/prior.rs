@@ -184,8 +184,10 @@ pub fn resolve_priors(
     }
     let tables = [&model.prior, &study.prior];
     let prior = |parameter: &ParameterName| {
-        let by_name = tables.iter().filter_map(|table| table.parameters.get(&parameter.name).copied());
-        let by_term = tables.iter().filter_map(|table| table.parameters.get(&parameter.term).copied());
+        let by_name =
+            tables.iter().filter_map(|table| table.parameters.get(&parameter.name).copied());
+        let by_term =
+            tables.iter().filter_map(|table| table.parameters.get(&parameter.term).copied());
         let general = tables.iter().filter_map(|table| table.general(parameter.role));
         let default = tables.iter().filter_map(|table| table.default);
         let mut said = by_name.chain(by_term).chain(general).chain(default);

@@ -2,8 +2,8 @@
 
 use consilience::Result;
 use consilience::data::{
-    Column, Fact, Formula, MAX_LEVELS, Moments, Origin, Recipe, Request, ResponseKind, Table, agree,
-    describe,
+    Column, Fact, Formula, MAX_LEVELS, Moments, Origin, Recipe, Request, ResponseKind, Table,
+    agree, describe,
 };
 use std::slice::from_ref;
 use std::sync::Arc;

@@ -3,8 +3,8 @@
 use super::*;
 use consilience::model::Prior;
 use consilience::study::{
-    Combine, Data, EvidenceOptions, Kernel, Local, Missing, Overrides, Points, PriorTable, ShareRule,
-    Split, SplitBy,
+    Combine, Data, EvidenceOptions, Kernel, Local, Missing, Overrides, Points, PriorTable,
+    ShareRule, Split, SplitBy,
 };
 use consilience::{Error, Level};
 use std::path::{Path, PathBuf};

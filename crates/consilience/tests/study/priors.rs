@@ -2,9 +2,7 @@
 
 use super::*;
 use consilience::model::Prior;
-use consilience::study::{
-    ParameterName, PriorSpec, Role, resolve_priors, unmatched_study_priors,
-};
+use consilience::study::{ParameterName, PriorSpec, Role, resolve_priors, unmatched_study_priors};
 
 #[test]
 fn prior_texts_are_read_and_written() {
