@@ -14,7 +14,7 @@ pub struct Place {
     pub file: Option<PathBuf>,
     /// The line, counted from 1 (text files).
     pub line: Option<u64>,
-    /// The row, counted from 1 without the header (Parquet files).
+    /// The row, counted from 1 without the header (Parquet files and tables in memory).
     pub row: Option<u64>,
     /// The column's name.
     pub column: Option<String>,

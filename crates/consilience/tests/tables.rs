@@ -1,6 +1,7 @@
 //! Data in memory: the same bits as from files, and clear errors.
 
 use consilience::Result;
+use consilience::arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use consilience::arrow_array::{
     ArrayRef, BooleanArray, Date32Array, Float32Array, Float64Array, Int64Array, RecordBatch,
     RecordBatchIterator, StringArray,
@@ -74,6 +75,13 @@ fn a_file_a_table_and_tables_already_split_give_the_same_bits() {
         assert_eq!(bits(&of_table), bits(&expected));
         assert_eq!(of_table.partition, expected.partition);
     }
+
+    // As another language hands them over.
+    let reader = RecordBatchIterator::new(vec![Ok(whole.clone())], whole.schema());
+    let stream = FFI_ArrowArrayStream::new(Box::new(reader));
+    let imported = RecordBatchStreamReader::try_new(stream).unwrap();
+    let of_stream = run(study(), Tables::Whole(Box::new(imported)));
+    assert_eq!(bits(&of_stream), bits(&expected));
 
     // Split by the caller as the study would: complete rows only, so that the deal is the same.
     let complete: Vec<usize> = all.iter().copied().filter(|i| i % 17 > 0 && i % 23 > 0).collect();
@@ -150,7 +158,7 @@ fn empty_tables_are_refused() {
     let numbers: ArrayRef = Arc::new(Float64Array::from(vec![1.0, 2.0]));
     let holed = RecordBatch::try_from_iter([("y", numbers), ("x", nulls)]).unwrap();
     let one = Tables::shards(vec![vec![good()], vec![holed.clone()]]);
-    refused(on(), one, &["shard 1: no row of it is left"]);
+    refused(on(), one, &["shard 1: none of its rows is complete"]);
     refused(on(), Tables::whole(vec![holed]), &["no row is complete: all 2 rows", "`x`: 2"]);
 }
 

@@ -62,8 +62,7 @@ pub(super) struct Copy {
 impl Copy {
     /// All rows of these columns.
     pub fn decode(&self, columns: &[&str]) -> Result<FilePart> {
-        let as_text = vec![false; columns.len() + 1];
-        let mut part = parquet::decode(&self.path, &|names| self.select(columns, names), &as_text)?;
+        let mut part = parquet::decode(&self.path, &|names| self.select(columns, names))?;
         let lines = part.columns.pop().and_then(Part::into_lines);
         part.numbers = lines.ok_or_else(|| changed(&self.path))?;
         part.comments = self.comments;

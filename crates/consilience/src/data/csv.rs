@@ -313,11 +313,11 @@ impl Layout<'_> {
         match fault {
             Fault::Open(line) => Error::input_at(
                 place.line(line),
-                "the quote that opens here is never closed; close it, or double it if it is meant",
+                "the quote that opens here is never closed; close it, or write it twice if it is part of the value",
             ),
             Fault::Behind(line) => Error::input_at(
                 place.line(line),
-                "there is something between a closing quote and the next delimiter; double the quotes that are meant",
+                "there is text between a closing quote and the next delimiter; write a quote twice if it is part of the value",
             ),
             Fault::Io(error) if self.text.gzip && is_gzip_fault(&error) => Error::input_at(
                 place,

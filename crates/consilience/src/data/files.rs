@@ -135,7 +135,7 @@ fn matches(base: &Path, pattern: &str) -> Result<Vec<PathBuf>> {
         require_literal_leading_dot: true,
     };
     let found = glob::glob_with(&full.to_string_lossy(), options)
-        .map_err(|e| in_pattern(format!("is not a glob: {e}; mend it")))?;
+        .map_err(|e| in_pattern(format!("is not a glob: {e}; correct it")))?;
     let mut found: Vec<PathBuf> = found
         .map(|file| file.map_err(|e| unreadable(e.path(), e.error())))
         // The crate takes a leading `./` off.

@@ -1,16 +1,12 @@
 //! Data: tables, formulas, the schema that shards agree on, designs and splits.
 
-#[cfg(test)]
-mod agreement_tests;
+mod arrays;
 mod arrow;
 mod chunks;
 mod copies;
-#[cfg(test)]
-mod copies_tests;
 mod csv;
 #[cfg(test)]
 mod csv_tests;
-mod decoded;
 mod describe;
 mod design;
 mod eval;

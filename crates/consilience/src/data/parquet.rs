@@ -1,11 +1,12 @@
 //! Parquet files.
 
-use super::decoded::Decoded;
+use super::arrays;
 use super::files::unreadable;
 use super::part::{FilePart, Kind, Part};
 use super::read::check_names;
 use crate::{Error, Place, Result};
 use arrow_array::RecordBatch;
+use arrow_schema::FieldRef;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
@@ -65,20 +66,17 @@ fn broken(file: &Path, error: impl std::fmt::Display) -> Error {
     Error::input_at(Place::file(file), message)
 }
 
-/// Reads the columns that `select` picks from the file's names; those marked in `as_text` as text
-/// whatever they hold.
+/// Reads the columns that `select` picks from the file's names.
 pub(super) fn decode(
     file: &Path,
     select: &dyn Fn(&[String]) -> Result<Vec<usize>>,
-    as_text: &[bool],
 ) -> Result<FilePart> {
-    guarded(file, || decode_unguarded(file, select, as_text))
+    guarded(file, || decode_unguarded(file, select))
 }
 
 fn decode_unguarded(
     file: &Path,
     select: &dyn Fn(&[String]) -> Result<Vec<usize>>,
-    as_text: &[bool],
 ) -> Result<FilePart> {
     let (builder, names) = open(file)?;
     let indices = select(&names)?;
@@ -89,20 +87,26 @@ fn decode_unguarded(
         ArrowReaderMetadata::try_new(builder.metadata().clone(), ArrowReaderOptions::new())
             .map_err(|e| broken(file, e))?;
     let before = |group: usize| sizes[..group].iter().sum::<u64>();
-    let groups: Vec<Result<Vec<Decoded>>> = (0..sizes.len())
+    let groups: Vec<Result<Vec<Part>>> = (0..sizes.len())
         .into_par_iter()
         .map(|group| {
-            let read = || row_group(file, &metadata, &indices, group, before(group));
-            guarded(file, read)
+            guarded(file, || {
+                let all = (0..indices.len()).collect();
+                let mut lane = Lane::new(file, &metadata, &indices, all, Some(group))?;
+                let parts = lane.next(file, sizes[group] as usize, before(group))?;
+                let mut parts: Vec<(usize, Part)> = lane.columns.into_iter().zip(parts).collect();
+                parts.sort_by_key(|(i, _)| *i);
+                Ok(parts.into_iter().map(|(_, part)| part).collect())
+            })
         })
         .collect();
     // The first error in the file's order, whoever came upon one first.
     let mut groups = groups.into_iter().collect::<Result<Vec<_>>>()?;
     let mut columns = Vec::with_capacity(indices.len());
     // From the last column on, and one after the other: what is joined is not kept twice.
-    for &as_text in as_text.iter().rev() {
+    for _ in &indices {
         let parts = groups.iter_mut().filter_map(Vec::pop).collect();
-        columns.push(Decoded::join(parts, rows as usize).finish(as_text));
+        columns.push(Part::concat(parts).finish(false));
     }
     columns.reverse();
     if let Some(read) = columns.iter().map(Part::rows).find(|&read| read != rows as usize) {
@@ -125,35 +129,6 @@ fn rows_of(file: &Path, builder: &ParquetRecordBatchReaderBuilder<File>) -> Resu
     Ok(rows)
 }
 
-/// The columns of one row group, before which so many rows stand in the file.
-fn row_group(
-    file: &Path,
-    metadata: &ArrowReaderMetadata,
-    indices: &[usize],
-    group: usize,
-    before: u64,
-) -> Result<Vec<Decoded>> {
-    let input = File::open(file).map_err(|error| unreadable(file, &error))?;
-    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(input, metadata.clone());
-    let mut columns = empty(file, &builder, indices)?;
-    // A batch has its columns in the file's order, whatever order they were asked for in.
-    let mut order: Vec<usize> = (0..indices.len()).collect();
-    order.sort_by_key(|&i| indices[i]);
-
-    let mask = ProjectionMask::roots(builder.parquet_schema(), indices.iter().copied());
-    let reader =
-        builder.with_row_groups(vec![group]).with_projection(mask).with_batch_size(BATCH).build();
-    let mut read = before;
-    for batch in reader.map_err(|e| broken(file, e))? {
-        let batch = batch.map_err(|e| broken(file, e))?;
-        for (&i, array) in order.iter().zip(batch.columns()) {
-            columns[i].add(array, read)?;
-        }
-        read += batch.num_rows() as u64;
-    }
-    Ok(columns)
-}
-
 /// What is known of some columns of a file without reading them.
 pub(super) struct Outline {
     /// How many rows the file has: at least one.
@@ -173,22 +148,11 @@ pub(super) fn outline(
         let (builder, names) = open(file)?;
         let indices = select(&names)?;
         let rows = rows_of(file, &builder)?;
-        let columns = empty(file, &builder, &indices)?;
-        Ok(Outline { rows, indices, kinds: columns.iter().map(Decoded::kind).collect() })
+        let fields = builder.schema().fields();
+        let kind = |&i: &usize| arrays::empty(file, &fields[i]).map(|column| column.kind());
+        let kinds = indices.iter().map(kind).collect::<Result<_>>()?;
+        Ok(Outline { rows, indices, kinds })
     })
-}
-
-/// The columns at these places, without rows.
-fn empty(
-    file: &Path,
-    builder: &ParquetRecordBatchReaderBuilder<File>,
-    indices: &[usize],
-) -> Result<Vec<Decoded>> {
-    let fields = builder.schema().fields();
-    let column = |&i: &usize| {
-        Decoded::new(fields[i].data_type(), Place::file(file).column(fields[i].name().as_str()))
-    };
-    indices.iter().map(column).collect()
 }
 
 /// Some columns of a file, so many rows at a time: never more in memory than these and a page of each
@@ -201,10 +165,11 @@ pub(super) struct Stream<'a> {
     done: u64,
 }
 
-/// A few columns with a reader of their own, so that cores can share the work on a block.
+/// A few columns, or a row group, with a reader of their own, so that cores can share the work.
 struct Lane {
-    /// Which of the stream's columns these are, in the file's order.
+    /// Which of the columns that were asked for these are, in the file's order.
     columns: Vec<usize>,
+    fields: Vec<FieldRef>,
     reader: ParquetRecordBatchReader,
     /// What was read but is not needed yet.
     rest: Option<RecordBatch>,
@@ -222,16 +187,8 @@ impl<'a> Stream<'a> {
             // More lanes than threads, since columns differ in work.
             let count = indices.len().min(2 * rayon::current_num_threads()).max(1);
             let lanes = (0..count).map(|lane| {
-                let mut columns: Vec<usize> = (lane..indices.len()).step_by(count).collect();
-                columns.sort_by_key(|&i| indices[i]);
-                let input = File::open(file).map_err(|error| unreadable(file, &error))?;
-                let builder =
-                    ParquetRecordBatchReaderBuilder::new_with_metadata(input, metadata.clone());
-                let places = columns.iter().map(|&i| indices[i]);
-                let mask = ProjectionMask::roots(builder.parquet_schema(), places);
-                let reader = builder.with_projection(mask).with_batch_size(BATCH).build();
-                let reader = reader.map_err(|e| broken(file, e))?;
-                Ok(Lane { columns, reader, rest: None })
+                let columns = (lane..indices.len()).step_by(count).collect();
+                Lane::new(file, &metadata, indices, columns, None)
             });
             let lanes = lanes.collect::<Result<Vec<_>>>()?;
             Ok(Stream { file, lanes, columns: indices.len(), rows, done: 0 })
@@ -245,13 +202,13 @@ impl<'a> Stream<'a> {
 
     /// The next rows of all columns, in the order they were asked for in; as many as this unless the
     /// file ends, none behind its end.
-    pub fn next(&mut self, rows: usize) -> Result<Option<Vec<Decoded>>> {
+    pub fn next(&mut self, rows: usize) -> Result<Option<Vec<Part>>> {
         let wanted = (self.rows - self.done).min(rows as u64) as usize;
         if wanted == 0 {
             return Ok(None);
         }
         let (file, done) = (self.file, self.done);
-        let read: Vec<Result<Vec<Decoded>>> = self
+        let read: Vec<Result<Vec<Part>>> = self
             .lanes
             .par_iter_mut()
             .map(|lane| guarded(file, || lane.next(file, wanted, done)))
@@ -261,7 +218,7 @@ impl<'a> Stream<'a> {
             Error::Input { place, .. } => place.row.unwrap_or(0),
             _ => 0,
         };
-        let mut columns: Vec<Option<Decoded>> = (0..self.columns).map(|_| None).collect();
+        let mut columns: Vec<Option<Part>> = (0..self.columns).map(|_| None).collect();
         let mut first: Option<Error> = None;
         for (lane, read) in self.lanes.iter().zip(read) {
             match read {
@@ -283,9 +240,35 @@ impl<'a> Stream<'a> {
 }
 
 impl Lane {
+    /// Some of the columns at these places of a file: all rows, or those of one row group.
+    fn new(
+        file: &Path,
+        metadata: &ArrowReaderMetadata,
+        indices: &[usize],
+        mut columns: Vec<usize>,
+        group: Option<usize>,
+    ) -> Result<Lane> {
+        // A batch has its columns in the file's order, whatever order they were asked for in.
+        columns.sort_by_key(|&i| indices[i]);
+        let input = File::open(file).map_err(|error| unreadable(file, &error))?;
+        let mut builder =
+            ParquetRecordBatchReaderBuilder::new_with_metadata(input, metadata.clone());
+        if let Some(group) = group {
+            builder = builder.with_row_groups(vec![group]);
+        }
+        let places = columns.iter().map(|&i| indices[i]);
+        let fields = places.clone().map(|i| builder.schema().fields()[i].clone()).collect();
+        let mask = ProjectionMask::roots(builder.parquet_schema(), places);
+        let reader = builder.with_projection(mask).with_batch_size(BATCH).build();
+        let reader = reader.map_err(|e| broken(file, e))?;
+        Ok(Lane { columns, fields, reader, rest: None })
+    }
+
     /// The next rows, before which so many stand in the file.
-    fn next(&mut self, file: &Path, rows: usize, before: u64) -> Result<Vec<Decoded>> {
-        let mut columns = Vec::with_capacity(self.columns.len());
+    fn next(&mut self, file: &Path, rows: usize, before: u64) -> Result<Vec<Part>> {
+        let empty = self.fields.iter().map(|field| arrays::empty(file, field));
+        let mut columns = empty.collect::<Result<Vec<_>>>()?;
+        let places: Vec<usize> = (0..columns.len()).collect();
         let mut read = 0;
         while read < rows {
             let batch = match self.rest.take() {
@@ -295,19 +278,12 @@ impl Lane {
                     None => return Err(broken(file, "it has fewer rows than it says")),
                 },
             };
-            if columns.is_empty() {
-                for field in batch.schema().fields() {
-                    let place = Place::file(file).column(field.name().as_str());
-                    columns.push(Decoded::new(field.data_type(), place)?);
-                }
-            }
             let taken = batch.num_rows().min(rows - read);
             if taken < batch.num_rows() {
                 self.rest = Some(batch.slice(taken, batch.num_rows() - taken));
             }
-            for (column, array) in columns.iter_mut().zip(batch.slice(0, taken).columns()) {
-                column.add(array, before + read as u64)?;
-            }
+            let before = before + read as u64;
+            arrays::add(&mut columns, &places, &batch.slice(0, taken), file, before)?;
             read += taken;
         }
         Ok(columns)

@@ -82,7 +82,8 @@ pub(super) struct Odd {
     pub value: String,
 }
 
-enum Values {
+/// The values of a column on the way in, the only form that they have there.
+pub(super) enum Values {
     /// Nothing but missing values so far (and values that are not finite).
     Unknown,
     Number(Vec<f64>),
@@ -117,22 +118,16 @@ impl Codes {
         self.codes.push(code);
     }
 
-    /// How many rows.
-    pub fn len(&self) -> usize {
-        self.codes.len()
-    }
-
-    /// Whether all rows are missing.
-    pub fn has_no_levels(&self) -> bool {
-        self.levels.is_empty()
-    }
-
     /// Puts others behind these, in this one's numbering of levels.
     pub fn append(&mut self, others: Codes) {
+        if self.codes.is_empty() && self.levels.is_empty() {
+            *self = others;
+            return;
+        }
         let (mut codes, names) = others.into_levels();
         let new: Vec<u32> = names.iter().map(|name| self.code(name)).collect();
         renumber(&mut codes, &new);
-        append(&mut self.codes, codes);
+        self.codes.append(&mut codes);
     }
 
     fn into_levels(self) -> (Vec<u32>, Vec<String>) {
@@ -179,6 +174,15 @@ fn widen(values: Vec<f32>) -> Vec<f64> {
     values.into_iter().map(f64::from).collect()
 }
 
+fn spell(values: impl Iterator<Item = Option<String>>) -> Values {
+    let mut codes = Codes::default();
+    for value in values {
+        let code = value.map_or(MISSING, |value| codes.code(&value));
+        codes.push(code);
+    }
+    Values::Text(codes)
+}
+
 impl Part {
     /// A column of a text file, the kind of which will show.
     pub fn open() -> Part {
@@ -190,29 +194,41 @@ impl Part {
         Part { rows: 0, values: Values::Text(Codes::default()), odd: None }
     }
 
-    /// A column of nothing but missing values says nothing of its kind, whatever its type.
-    fn typed(rows: usize, all_missing: bool, values: Values) -> Part {
-        Part { rows, values: if all_missing { Values::Unknown } else { values }, odd: None }
+    /// A column whose type says what its values are.
+    pub fn typed(values: Values) -> Part {
+        Part { rows: 0, values, odd: None }
     }
 
-    /// A whole column of numbers, NaN for missing ones.
-    pub fn numbers(values: Vec<f64>) -> Part {
-        Part::typed(values.len(), values.iter().all(|x| x.is_nan()), Values::Number(values))
+    /// The values, to which so many rows are added.
+    pub fn values_mut(&mut self, more: usize) -> &mut Values {
+        self.rows += more;
+        &mut self.values
     }
 
-    /// A whole column of numbers of half the digits, NaN for missing ones.
-    pub fn singles(values: Vec<f32>) -> Part {
-        Part::typed(values.len(), values.iter().all(|x| x.is_nan()), Values::Single(values))
-    }
-
-    /// A whole column of logicals.
-    pub fn logicals(codes: Vec<u32>) -> Part {
-        Part::typed(codes.len(), codes.iter().all(|&c| c == MISSING), Values::Logical(codes))
-    }
-
-    /// A whole column of text.
-    pub fn texts(codes: Codes) -> Part {
-        Part::typed(codes.codes.len(), codes.levels.is_empty(), Values::Text(codes))
+    /// The column once all of its rows are there: spelled out if it is to be text. Nothing but missing
+    /// values say nothing of their kind, whatever the type.
+    pub fn finish(mut self, as_text: bool) -> Part {
+        let all_missing = match &self.values {
+            Values::Number(values) => values.iter().all(|x| x.is_nan()),
+            Values::Single(values) => values.iter().all(|x| x.is_nan()),
+            Values::Logical(codes) => codes.iter().all(|&c| c == MISSING),
+            Values::Text(codes) => codes.levels.is_empty(),
+            Values::Unknown | Values::Clash => return self,
+        };
+        self.values = match self.values {
+            _ if all_missing => Values::Unknown,
+            Values::Number(values) if as_text => {
+                spell(values.into_iter().map(|x| (!x.is_nan()).then(|| x.to_string())))
+            }
+            Values::Single(values) if as_text => {
+                spell(values.into_iter().map(|x| (!x.is_nan()).then(|| f64::from(x).to_string())))
+            }
+            Values::Logical(codes) if as_text => {
+                spell(codes.into_iter().map(|c| (c != MISSING).then(|| (c == 1).to_string())))
+            }
+            values => values,
+        };
+        self
     }
 
     /// Adds a value of a text file, trimmed.
@@ -315,7 +331,10 @@ impl Part {
     }
 
     /// The parts behind each other. Those of different kinds make text that has to be read again.
-    pub fn concat(parts: Vec<Part>) -> Part {
+    pub fn concat(mut parts: Vec<Part>) -> Part {
+        if parts.len() == 1 {
+            return parts.swap_remove(0);
+        }
         let rows = parts.iter().map(|part| part.rows).sum();
         let kind = Kind::of(parts.iter().map(Part::kind));
         let joinable = kind != Kind::Text || parts.iter().all(Part::can_join_text);
@@ -352,16 +371,14 @@ impl Part {
 
     /// The column that the parts make, in the order of the files. Each must be of the same kind or
     /// unknown.
-    pub fn join(mut parts: Vec<Part>) -> Column {
-        let all = if parts.len() == 1 { parts.swap_remove(0) } else { Part::concat(parts) };
-        let rows = all.rows;
+    pub fn join(parts: Vec<Part>) -> Column {
+        let all = Part::concat(parts);
         match all.values {
-            Values::Unknown => Column::Number(vec![f64::NAN; rows]),
-            Values::Number(values) => Column::Number(values),
-            Values::Single(values) => Column::Single(values),
-            Values::Logical(codes) => Column::Logical(codes),
             Values::Text(_) => all.into_text(),
-            Values::Clash => unreachable!("the parts of a column differ in kind"),
+            _ => {
+                let settled = Settled::new(all.kind(), Codes::default());
+                all.settle(&settled).expect("the parts of a column are of one kind")
+            }
         }
     }
 
@@ -369,23 +386,22 @@ impl Part {
     /// text of a level that is not known.
     pub fn settle(self, settled: &Settled) -> Option<Column> {
         let rows = self.rows;
-        Some(match (settled, self.values) {
-            (Settled::Number, Values::Number(values)) => Column::Number(values),
-            (Settled::Number, Values::Single(values)) => Column::Number(widen(values)),
-            (Settled::Number, Values::Unknown) => Column::Number(vec![f64::NAN; rows]),
-            (Settled::Single, Values::Single(values)) => Column::Single(values),
-            (Settled::Single, Values::Unknown) => Column::Single(vec![f32::NAN; rows]),
-            (Settled::Logical, Values::Logical(codes)) => Column::Logical(codes),
-            (Settled::Logical, Values::Unknown) => Column::Logical(vec![MISSING; rows]),
-            (Settled::Text { codes: known, names }, Values::Text(text)) => {
-                let (mut codes, levels) = text.into_levels();
-                let new = levels.iter().map(|level| known.levels.get(level).copied());
+        let text = |codes| Column::Text { codes, levels: settled.names.clone() };
+        Some(match (settled.kind, self.values) {
+            (Kind::Number, Values::Number(values)) => Column::Number(values),
+            (Kind::Number, Values::Single(values)) => Column::Number(widen(values)),
+            (Kind::Number, Values::Unknown) => Column::Number(vec![f64::NAN; rows]),
+            (Kind::Single, Values::Single(values)) => Column::Single(values),
+            (Kind::Single, Values::Unknown) => Column::Single(vec![f32::NAN; rows]),
+            (Kind::Logical, Values::Logical(codes)) => Column::Logical(codes),
+            (Kind::Logical, Values::Unknown) => Column::Logical(vec![MISSING; rows]),
+            (Kind::Text, Values::Text(own)) => {
+                let (mut codes, levels) = own.into_levels();
+                let new = levels.iter().map(|level| settled.codes.levels.get(level).copied());
                 renumber(&mut codes, &new.collect::<Option<Vec<u32>>>()?);
-                Column::Text { codes, levels: names.clone() }
+                text(codes)
             }
-            (Settled::Text { names, .. }, Values::Unknown) => {
-                Column::Text { codes: vec![MISSING; rows], levels: names.clone() }
-            }
+            (Kind::Text, Values::Unknown) => text(vec![MISSING; rows]),
             _ => return None,
         })
     }
@@ -420,38 +436,23 @@ impl Part {
 }
 
 /// What a column is, known before its values are read.
-pub(super) enum Settled {
-    Number,
-    Single,
-    Logical,
-    Text {
-        /// The numbers of the levels.
-        codes: Codes,
-        /// The levels in the order of their numbers.
-        names: Arc<Vec<String>>,
-    },
+pub(super) struct Settled {
+    pub kind: Kind,
+    /// The numbers of the levels of text.
+    codes: Codes,
+    /// The levels in the order of their numbers.
+    names: Arc<Vec<String>>,
 }
 
 impl Settled {
-    /// Whether this is a column of text.
-    pub fn is_text(&self) -> bool {
-        matches!(self, Settled::Text { .. })
-    }
-
     /// A column of this kind; the levels are for text. If nothing is known these are numbers.
-    pub fn new(kind: Kind, levels: Codes) -> Settled {
-        match kind {
-            Kind::Unknown | Kind::Number => Settled::Number,
-            Kind::Single => Settled::Single,
-            Kind::Logical => Settled::Logical,
-            Kind::Text => {
-                let mut names = vec![String::new(); levels.levels.len()];
-                for (level, &code) in &levels.levels {
-                    names[code as usize].clone_from(level);
-                }
-                Settled::Text { codes: levels, names: Arc::new(names) }
-            }
+    pub fn new(kind: Kind, codes: Codes) -> Settled {
+        let mut names = vec![String::new(); codes.levels.len()];
+        for (level, &code) in &codes.levels {
+            names[code as usize].clone_from(level);
         }
+        let kind = if kind == Kind::Unknown { Kind::Number } else { kind };
+        Settled { kind, codes, names: Arc::new(names) }
     }
 }
 
@@ -460,9 +461,4 @@ fn renumber(codes: &mut [u32], new: &[u32]) {
     for code in codes {
         *code = new.get(*code as usize).copied().unwrap_or(MISSING);
     }
-}
-
-/// Puts values behind those that are there; a first part is taken as it is, without a copy.
-fn append<T>(all: &mut Vec<T>, mut values: Vec<T>) {
-    if all.is_empty() { *all = values } else { all.append(&mut values) }
 }

@@ -234,8 +234,8 @@ pub(super) fn select(
     Ok(indices)
 }
 
-/// Reads these columns of one file; those marked true as text whatever they hold. If `strict`
-/// the file may have no other columns.
+/// Reads these columns of one file; those of a text file that are marked true as text whatever they
+/// hold. If `strict` the file may have no other columns.
 pub(super) fn decode(
     file: &Path,
     reader: &Reader,
@@ -250,7 +250,7 @@ pub(super) fn decode(
             Some(copy) => copy.decode(&names),
             None => csv::decode(file, text, reader.format, &select, &as_text),
         },
-        Format::Parquet => parquet::decode(file, &select, &as_text),
+        Format::Parquet => parquet::decode(file, &select),
     }
 }
 
@@ -279,7 +279,8 @@ pub(super) fn refuse_non_finite(
     Err(Error::input_at(Place::file(file).line(u64::from(odd.line)).column(name), message))
 }
 
-/// Reads again, as text, what is text after all but was not read so.
+/// Makes text of what is text after all but was not read so: the way it is written in a text file, which
+/// has to be read again for that.
 pub(super) fn reread_as_text(
     file: &Path,
     reader: &Reader,
@@ -290,6 +291,13 @@ pub(super) fn reread_as_text(
     let again: Vec<usize> =
         (0..names.len()).filter(|&i| is_text[i] && !part.columns[i].can_join_text()).collect();
     if again.is_empty() {
+        return Ok(());
+    }
+    if format_of(file)? == Format::Parquet {
+        for i in again {
+            let column = std::mem::replace(&mut part.columns[i], Part::open());
+            part.columns[i] = column.finish(true);
+        }
         return Ok(());
     }
     let columns: Vec<_> = again.iter().map(|&i| (names[i].as_str(), true)).collect();

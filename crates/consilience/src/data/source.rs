@@ -6,10 +6,9 @@
 //! converted copies, if there is a place for these; others are read whole.
 
 use super::copies::{self, Copy};
-use super::decoded::Decoded;
 use super::files::{Format, format_of};
 use super::parquet::{self, Outline, Stream};
-use super::part::{Codes, FilePart, Kind, Settled};
+use super::part::{Codes, FilePart, Kind, Part, Settled};
 use super::read::{
     Event, Reader, TextFormat, Wanted, changed, column_names, counted, decode, refuse_non_finite,
     reread_as_text, select, wanted_names,
@@ -280,7 +279,7 @@ impl<'a> Blocks<'a> {
         let columns: Vec<Option<Column>> = columns
             .into_par_iter()
             .zip(&self.source.settled)
-            .map(|(column, settled)| column.finish(settled.is_text()).settle(settled))
+            .map(|(column, settled)| column.finish(settled.kind == Kind::Text).settle(settled))
             .collect();
         let columns: Option<Vec<Column>> = columns.into_iter().collect();
         let columns = columns.ok_or_else(|| changed(path))?;
@@ -306,7 +305,7 @@ fn find_empty_columns(inputs: &mut [Input<FilePart>]) -> Result<()> {
             let mut read = 0;
             while read < at_most && found.contains(&false) {
                 let Some(columns) = stream.next(at_most.min(SURVEY))? else { break };
-                read += columns.first().map_or(0, Decoded::rows);
+                read += columns.first().map_or(0, Part::rows);
                 for (found, column) in found.iter_mut().zip(columns) {
                     *found |= column.finish(false).kind() != Kind::Unknown;
                 }

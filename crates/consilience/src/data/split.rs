@@ -124,7 +124,8 @@ fn by_file(table: &Table) -> Result<(Vec<u32>, usize)> {
     let assignment: Vec<u32> = origin.rows.iter().map(|(file, _)| *file).collect();
     for (k, (file, _)) in origin.files.iter().enumerate() {
         if !assignment.contains(&(k as u32)) {
-            let message = "no row of it is left that could be a shard; leave it out";
+            let message =
+                "none of its rows is complete, so that no shard can be made of it; leave it out";
             return Err(Error::input(message).in_file(file));
         }
     }

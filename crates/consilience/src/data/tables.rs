@@ -1,16 +1,16 @@
 //! Tables in memory as a source of data: Arrow's record batches, from this program or another.
 
-use super::decoded::Decoded;
-use super::part::{Kind, Part};
+use super::arrays;
+use super::part::Part;
 use super::read::{Wanted, check_names, select, wanted_names};
 use super::{Origin, Table};
 use crate::{Error, Place, Result};
 use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Whatever hands out the batches of a table. What another language or library has comes through
-/// [`ArrowArrayStreamReader`](arrow_array::ffi_stream::ArrowArrayStreamReader), without a copy.
+/// [`RecordBatchStreamReader`](arrow_array::ffi_stream::RecordBatchStreamReader), without a copy.
 pub type BatchReader = Box<dyn RecordBatchReader + Send>;
 
 /// Data in memory.
@@ -76,9 +76,10 @@ impl Tables {
         let mut columns = Vec::with_capacity(names.len());
         // From the last column on: what is joined is not kept twice.
         for name in names.into_iter().rev() {
-            let column: Vec<Decoded> = parts.iter_mut().filter_map(Vec::pop).collect();
-            let is_text = Kind::of(column.iter().map(Decoded::known_kind)) == Kind::Text;
-            let column = column.into_iter().map(|part| part.finish(is_text)).collect();
+            let mut column: Vec<Part> = parts.iter_mut().filter_map(Vec::pop).collect();
+            if Part::is_text(column.iter()) {
+                column = column.into_iter().map(|part| part.finish(true)).collect();
+            }
             columns.push((name, Part::join(column)));
         }
         columns.reverse();
@@ -97,39 +98,35 @@ fn reader(batches: Vec<RecordBatch>, name: PathBuf) -> Result<BatchReader> {
     Ok(Box::new(RecordBatchIterator::new(batches.into_iter().map(Ok), schema)))
 }
 
-fn names(table: &BatchReader, name: &PathBuf) -> Result<Vec<String>> {
+fn names(table: &BatchReader, name: &Path) -> Result<Vec<String>> {
     let names: Vec<String> = table.schema().fields().iter().map(|f| f.name().clone()).collect();
     check_names(Place::file(name), &names)?;
     Ok(names)
 }
 
 /// These columns of one table, and how many rows it has: at least one. Others are not looked at.
-fn decode(name: &PathBuf, table: BatchReader, wanted: &[String]) -> Result<(Vec<Decoded>, u32)> {
+fn decode(name: &Path, table: BatchReader, wanted: &[String]) -> Result<(Vec<Part>, u32)> {
     let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
-    let indices = select(name, &wanted, false, &names(&table, name)?)?;
+    let places = select(name, &wanted, false, &names(&table, name)?)?;
     let schema = table.schema();
-    let column = |&i: &usize| {
-        let field = schema.field(i);
-        Decoded::new(field.data_type(), Place::file(name).column(field.name()))
-    };
-    let mut columns = indices.iter().map(column).collect::<Result<Vec<_>>>()?;
+    let empty = places.iter().map(|&i| arrays::empty(name, schema.field(i)));
+    let mut columns = empty.collect::<Result<Vec<_>>>()?;
     let mut rows = 0u64;
     let at_row = |rows: u64| Place { row: Some(rows + 1), ..Place::file(name) };
     for batch in table {
         let batch = batch.map_err(|error| {
             Error::input_at(at_row(rows), format!("the table cannot be read from here on: {error}"))
         })?;
-        for (column, &i) in columns.iter_mut().zip(&indices) {
-            // Readers promise this; those of other languages may not keep it.
-            let fits = |array: &&Arc<dyn arrow_array::Array>| {
-                array.data_type() == schema.field(i).data_type()
-            };
-            let Some(array) = batch.columns().get(i).filter(fits) else {
-                let message = "from here on the columns are not those that the table began with; give batches of one schema";
-                return Err(Error::input_at(at_row(rows), message));
-            };
-            column.add(array, rows)?;
+        // Readers promise this; those of other languages may not keep it.
+        let fits = |&i: &usize| {
+            let array = batch.columns().get(i);
+            array.is_some_and(|array| array.data_type() == schema.field(i).data_type())
+        };
+        if !places.iter().all(fits) {
+            let message = "from here on the columns are not those that the table began with; give batches of one schema";
+            return Err(Error::input_at(at_row(rows), message));
         }
+        arrays::add(&mut columns, &places, &batch, name, rows)?;
         rows += batch.num_rows() as u64;
         if rows >= u64::from(u32::MAX) {
             let message = "the table has more than 4,294,967,294 rows; split it over shards";
@@ -140,5 +137,5 @@ fn decode(name: &PathBuf, table: BatchReader, wanted: &[String]) -> Result<(Vec<
         let message = "the table has columns but no rows; leave it out";
         return Err(Error::input_at(Place::file(name), message));
     }
-    Ok((columns, rows as u32))
+    Ok((columns.into_iter().map(|column| column.finish(false)).collect(), rows as u32))
 }

@@ -43,7 +43,7 @@ impl Room {
     pub fn within(memory: usize, folder: &Path) -> Result<Room> {
         if memory < LEAST_MEMORY {
             return Err(Error::input(format!(
-                "{} of memory are too little to work in; allow at least {}",
+                "{} of memory is too little to work in; allow at least {}",
                 bytes_in_words(memory),
                 bytes_in_words(LEAST_MEMORY)
             )));

@@ -1,6 +1,6 @@
 //! Reads study files.
 
-use super::lines::walk;
+use super::lines::{DEEPEST, walk};
 use super::{Lines, Overrides, Study, keys};
 use crate::{Error, Place, Result};
 use serde::Deserialize;
@@ -89,7 +89,7 @@ impl<'a> Text<'a> {
         let mut lines = Lines::of(self.file);
         let mut values = Vec::new();
         for (name, value) in root.get_ref().iter() {
-            walk(name.get_ref().to_string(), value, &mut |key, value| {
+            walk(name.get_ref().to_string(), value, DEEPEST, &mut |key, value| {
                 lines.insert(key, self.line(value.span().start));
                 values.push((key.to_string(), value));
             });

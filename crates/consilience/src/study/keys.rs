@@ -43,45 +43,39 @@ pub(super) const FORMULA: &str = "a formula such as \"y ~ x\"";
 pub(super) const EXAMPLE: &str = "[[model]] with formula = \"y ~ x\" and family = \"gaussian\"";
 const PRIOR: &str = "a text such as \"normal(0, 1)\" or \"normal(0, 2.5) per sd\"";
 
-/// What a value must be.
-enum Wanted {
-    Table,
-    Integer,
-    Number,
-    Truth,
-    Choice(Vec<&'static str>),
-    Text(&'static str),
-    List(&'static str),
-}
+const INTEGER: &str = "an integer";
+const NUMBER: &str = "a number";
 
-/// What the value of a key must be; elements of lists and models have no index in it.
-fn wanted(key: &str) -> Wanted {
-    use Wanted::*;
-    match key {
-        "data.path" => Text(PATH),
-        "data.missing" => Choice(Missing::ALL.map(Missing::name).into()),
-        "data.weights" => Text(COLUMN),
-        "data.columns" => List(COLUMNS),
-        "data.columns[]" => Text(COLUMN),
-        "data.delimiter" => Text("one character, or \"tab\""),
-        "data.comment" => Text("one character, or \"\" for none"),
-        "split.by" => Text(""),
-        "split.share" => Choice(ShareRule::ALL.map(ShareRule::name).into()),
-        "model" => List(""),
-        "model.name" => Text("a name"),
-        "model.formula" => Text(FORMULA),
-        "model.family" => Choice(Family::ALL.map(Family::name).into()),
-        "model.probability" | "evidence.se_target" => Number,
-        "evidence.local" => Choice(Local::ALL.map(Local::name).into()),
-        "evidence.combine" => Choice(Combine::ALL.map(Combine::name).into()),
-        "evidence.points" => Choice(Points::ALL.map(Points::name).into()),
-        "evidence.kernel" => Choice(Kernel::ALL.map(Kernel::name).into()),
-        "evidence.statistics" => Truth,
-        _ if key.starts_with("split.") || key.starts_with("evidence.") => Integer,
-        "prior.parameters" | "model.prior" | "model.prior.parameters" => Table,
-        _ if key.starts_with("prior.") || key.starts_with("model.prior.") => Text(PRIOR),
-        _ => Table,
-    }
+/// What the value of a key must be, and the names that it can have if it is one of some; elements of
+/// lists and models have no number in the key.
+fn wanted(key: &str) -> (String, Vec<&'static str>) {
+    let choices: Vec<&str> = match key {
+        "data.missing" => Missing::ALL.map(Missing::name).into(),
+        "split.share" => ShareRule::ALL.map(ShareRule::name).into(),
+        "model.family" => Family::ALL.map(Family::name).into(),
+        "evidence.local" => Local::ALL.map(Local::name).into(),
+        "evidence.combine" => Combine::ALL.map(Combine::name).into(),
+        "evidence.points" => Points::ALL.map(Points::name).into(),
+        "evidence.kernel" => Kernel::ALL.map(Kernel::name).into(),
+        _ => Vec::new(),
+    };
+    let what = match key {
+        _ if !choices.is_empty() => return (one_of(&choices), choices),
+        "data.path" | "data.path[]" => PATH,
+        "data.weights" | "data.columns[]" => COLUMN,
+        "data.columns" => COLUMNS,
+        "data.delimiter" => "one character, or \"tab\"",
+        "data.comment" => "one character, or \"\" for none",
+        "split.by" => return (one_of(&SplitBy::NAMES), choices),
+        "model.name" => "a name",
+        "model.formula" => FORMULA,
+        "model.probability" | "evidence.se_target" => NUMBER,
+        "evidence.statistics" => "true or false",
+        _ if key.starts_with("split.") || key.starts_with("evidence.") => INTEGER,
+        _ if key.contains("prior.") && !key.ends_with("prior.parameters") => PRIOR,
+        _ => return (format!("a table, {}", heading(key.trim_end_matches("[]"))), choices),
+    };
+    (what.to_string(), choices)
 }
 
 /// A key as messages show it: without the number of a model, which has a line.
@@ -117,74 +111,66 @@ fn kind(value: &DeValue<'_>) -> &'static str {
 
 /// Why a value could not be read: by what it is and should be, or else by the reader's own words.
 pub(super) fn explain(key: &str, value: &DeValue<'_>, message: &str) -> String {
+    // A list with something else in it than texts.
+    if let ("data.path", DeValue::Array(list)) = (key, value) {
+        let other = (0..).zip(list.iter()).find(|(_, value)| !value.get_ref().is_str());
+        if let Some((i, value)) = other {
+            return explain(&format!("data.path[{i}]"), value.get_ref(), message);
+        }
+    }
     let name = shown(key);
-    let plain = match key.split_once('[') {
-        Some(("model", rest)) if rest.ends_with(']') => "model[]",
-        Some(("data.columns", _)) => "data.columns[]",
-        Some(("data.path", _)) => "data.path",
+    let plain = match name.split_once('[') {
+        Some((list, _)) if name.ends_with(']') => &format!("{list}[]"),
         _ => &name,
     };
     if let Some(field) = message.strip_prefix("missing field `").and_then(|m| m.split('`').next()) {
         let key = format!("{}.{field}", plain.trim_end_matches("[]"));
-        return match wanted(&key) {
-            Wanted::Choice(names) => format!("`{key}` is missing; it is {}", one_of(&names)),
-            Wanted::Text(what) => format!("`{key}` is missing; it is {what}"),
-            _ => format!("`{key}` is missing"),
-        };
+        return format!("`{key}` is missing; it is {}", wanted(&key).0);
     }
-    let not = kind(value);
-    let mismatch = |wanted: &str| format!("`{name}` must be {wanted}, not {not}");
-    match (wanted(plain), value) {
-        (Wanted::List(_), DeValue::Table(_)) if plain == "model" => {
-            format!("`{name}` must stand in double brackets: write [[model]], not [model]")
+    let (what, choices) = wanted(plain);
+    let mismatch = format!("`{name}` must be {what}, not {}", kind(value));
+    match value {
+        DeValue::Table(_) if key == "model" => {
+            "`model` must stand in double brackets: write [[model]], not [model]".to_string()
         }
-        (Wanted::List(_), _) if plain == "model" => {
-            format!("`{name}` must be a list of tables; write {EXAMPLE}")
+        _ if key == "model" => format!("`model` must be a list of tables; write {EXAMPLE}"),
+        DeValue::String(text) if !choices.is_empty() => {
+            let typed = clip(text);
+            format!("`{name}`: there is no `{typed}`{}", suggestion(&typed, choices))
         }
-        (Wanted::List(what), _) => mismatch(what),
-        (Wanted::Table, _) => {
-            mismatch(&format!("a table, {}", heading(plain.trim_end_matches("[]"))))
+        DeValue::String(text)
+            if what == INTEGER && text.trim().parse::<u64>().is_ok()
+                || what == NUMBER && text.trim().parse::<f64>().is_ok() =>
+        {
+            format!("{mismatch}; write {}", clip(text.trim()))
         }
-        (Wanted::Integer, DeValue::String(text)) if text.trim().parse::<u64>().is_ok() => {
-            format!("{}; write {}", mismatch("an integer"), clip(text.trim()))
-        }
-        (Wanted::Integer, DeValue::Float(digits)) => {
+        DeValue::Float(digits) if what == INTEGER => {
             format!("`{name}` must be an integer, not {}", clip(digits.as_str()))
         }
-        (Wanted::Integer, DeValue::Integer(digits)) if digits.as_str().starts_with('-') => {
+        DeValue::Integer(digits) if what == INTEGER && digits.as_str().starts_with('-') => {
             format!("`{name}` must not be negative, but is {}", clip(digits.as_str()))
         }
-        (Wanted::Integer, DeValue::Integer(digits)) => {
+        DeValue::Integer(digits) if what == INTEGER => {
             let digits = clip(digits.as_str());
             format!("`{name}` is too large: {digits}; it can be at most {}", u64::MAX)
         }
-        (Wanted::Integer, _) => mismatch("an integer"),
-        (Wanted::Number, DeValue::String(text)) if text.trim().parse::<f64>().is_ok() => {
-            format!("{}; write {}", mismatch("a number"), clip(text.trim()))
-        }
-        (Wanted::Number, DeValue::Integer(_) | DeValue::Float(_)) => {
+        DeValue::Integer(_) | DeValue::Float(_) if what == NUMBER => {
             format!("`{name}` must be a finite number; this one is too large")
         }
-        (Wanted::Number, _) => mismatch("a number"),
-        (Wanted::Truth, _) => mismatch("true or false"),
-        (Wanted::Choice(names), DeValue::String(text)) => {
-            let typed = clip(text);
-            format!("`{name}`: there is no `{typed}`{}", suggestion(&typed, names))
+        DeValue::Table(_) if what == PRIOR => {
+            format!("{mismatch}; a name with a dot in it needs quotes: \"a.b\" = \"normal(0, 1)\"")
         }
-        (Wanted::Choice(names), _) => mismatch(&one_of(&names)),
-        // Ours read on from the key; those of other notations are sentences.
-        (Wanted::Text(_), DeValue::String(_))
-            if ["must ", "is ", "has "].iter().any(|begin| message.starts_with(begin)) =>
-        {
+        // What reads on from the key is ours; other notations say it in sentences.
+        DeValue::String(_) if ["must ", "is ", "has "].iter().any(|b| message.starts_with(b)) => {
             format!("`{name}` {message}")
         }
-        (Wanted::Text(_), DeValue::String(_)) => format!("`{name}`: {message}"),
-        (Wanted::Text(PRIOR), DeValue::Table(_)) => format!(
-            "{}; a name with a dot in it needs quotes: \"a.b\" = \"normal(0, 1)\"",
-            mismatch(PRIOR)
-        ),
-        (Wanted::Text(_), _) if plain == "split.by" => mismatch(&one_of(&SplitBy::NAMES)),
-        (Wanted::Text(what), _) => mismatch(what),
+        DeValue::String(_)
+            if !matches!(&*what, INTEGER | NUMBER | COLUMNS | "true or false")
+                && !what.starts_with("a table") =>
+        {
+            format!("`{name}`: {message}")
+        }
+        _ => mismatch,
     }
 }
 

@@ -4,6 +4,7 @@ use crate::{Error, Place};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use toml::Spanned;
 use toml::de::DeValue;
 
 /// The lines on which a study file gives its values, by their keys: `split.by`, `model[0].formula`.
@@ -16,37 +17,26 @@ pub struct Lines {
 }
 
 /// Keys lie no deeper than `model[0].prior.parameters.x`; what does is not worth a walk.
-const DEEPEST: usize = 5;
+pub(super) const DEEPEST: usize = 5;
 
-/// Every value below this one with its key, parents first.
+/// Every value from this one down so many steps, with its key; parents first.
 pub(super) fn walk<'d, 't>(
     key: String,
-    value: &'d toml::Spanned<DeValue<'t>>,
-    visit: &mut impl FnMut(&str, &'d toml::Spanned<DeValue<'t>>),
+    value: &'d Spanned<DeValue<'t>>,
+    steps: usize,
+    visit: &mut impl FnMut(&str, &'d Spanned<DeValue<'t>>),
 ) {
-    fn down<'d, 't>(
-        key: String,
-        value: &'d toml::Spanned<DeValue<'t>>,
-        left: usize,
-        visit: &mut impl FnMut(&str, &'d toml::Spanned<DeValue<'t>>),
-    ) {
-        visit(&key, value);
-        let Some(left) = left.checked_sub(1) else { return };
-        match value.get_ref() {
-            DeValue::Array(array) => {
-                for (i, value) in array.iter().enumerate() {
-                    down(format!("{key}[{i}]"), value, left, visit);
-                }
-            }
-            DeValue::Table(table) => {
-                for (name, value) in table.iter() {
-                    down(format!("{key}.{}", name.get_ref()), value, left, visit);
-                }
-            }
-            _ => {}
-        }
+    visit(&key, value);
+    match value.get_ref() {
+        _ if steps == 0 => {}
+        DeValue::Array(array) => (0..).zip(array.iter()).for_each(|(i, value)| {
+            walk(format!("{key}[{i}]"), value, steps - 1, visit);
+        }),
+        DeValue::Table(table) => table.iter().for_each(|(name, value)| {
+            walk(format!("{key}.{}", name.get_ref()), value, steps - 1, visit);
+        }),
+        _ => {}
     }
-    down(key, value, DEEPEST, visit);
 }
 
 impl Lines {

@@ -42,7 +42,7 @@ const WIDTH: usize = 98;
 /// let columns = columns.map(|(name, values)| (name.to_string(), Column::Number(values)));
 /// let text = template(&Table::new(columns.into(), origin), "trial.csv", None)?;
 ///
-/// let study = Study::parse(&text, "trial.toml".as_ref())?;
+/// let study = Study::from_toml(&text)?;
 /// assert_eq!(study.models[0].formula, "y ~ scale(x)");
 /// assert_eq!(study.models[1].formula, "y ~ 1");
 /// # Ok::<(), consilience::Error>(())

@@ -4,9 +4,8 @@ use super::keys::FORMULA;
 use super::{ModelSpec, PriorSpec, PriorTable};
 use crate::error::clip;
 use crate::model::Family;
-use serde::de::{Error, SeqAccess, Visitor};
+use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::fmt;
 
 /// A model as it is written: perhaps without a name.
 #[derive(Deserialize)]
@@ -50,23 +49,16 @@ pub(super) fn formula_fault(text: &str) -> Option<String> {
 
 /// A text, or a list of texts.
 pub(super) fn one_or_more<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
-    struct Texts;
-    impl<'de> Visitor<'de> for Texts {
-        type Value = Vec<String>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a text or a list of texts")
-        }
-
-        fn visit_str<E>(self, text: &str) -> Result<Vec<String>, E> {
-            Ok(vec![text.to_string()])
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<String>, A::Error> {
-            std::iter::from_fn(|| list.next_element().transpose()).collect()
-        }
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Texts {
+        One(String),
+        More(Vec<String>),
     }
-    d.deserialize_any(Texts)
+    Ok(match Texts::deserialize(d)? {
+        Texts::One(text) => vec![text],
+        Texts::More(texts) => texts,
+    })
 }
 
 /// Names without the blanks around them.

@@ -1,9 +1,11 @@
 //! Reading tables from files on disk.
 
 mod blocks;
+mod copies;
 mod files;
 mod kinds;
 mod parquet;
+mod random;
 mod text;
 
 use consilience::Error;

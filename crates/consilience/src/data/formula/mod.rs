@@ -3,8 +3,6 @@
 mod lexer;
 mod lower;
 mod parser;
-#[cfg(test)]
-mod tests;
 
 use super::expr::Expr;
 use crate::{Error, Result};

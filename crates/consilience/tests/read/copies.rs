@@ -1,10 +1,10 @@
 //! Converted copies: nobody can tell from the data whether one was used, and no copy is used that is
 //! not what it should be.
 
-use super::Table;
-use super::csv_tests::{Dice, random_text};
-use super::read::{Event, ReadTable, Reader, TextFormat, Wanted};
-use crate::{Error, Result};
+use crate::random::{Dice, random_text};
+use consilience::data::Table;
+use consilience::data::read::{Event, ReadTable, Reader, TextFormat, Wanted};
+use consilience::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 

@@ -1,9 +1,39 @@
 //! Agreement and designs: weights, shards that differ, and everything that can be wrong.
 
-use super::testing::{number, table, text, truth};
-use super::*;
-use crate::Result;
+use consilience::Result;
+use consilience::data::{
+    Column, Fact, Formula, MAX_LEVELS, Moments, Origin, Recipe, Request, ResponseKind, Table,
+    agree, describe,
+};
 use std::slice::from_ref;
+use std::sync::Arc;
+
+/// A table whose rows stand in `data.csv` from line 2 on.
+fn table(columns: Vec<(&str, Column)>) -> Table {
+    let rows = columns.first().map_or(0, |(_, c)| c.len());
+    let origin = Origin {
+        files: Arc::new(vec![("data.csv".into(), true)]),
+        rows: (0..rows as u32).map(|row| (0, row + 2)).collect(),
+    };
+    Table::new(columns.into_iter().map(|(n, c)| (n.to_string(), c)).collect(), origin)
+}
+
+fn number(values: &[f64]) -> Column {
+    Column::Number(values.to_vec())
+}
+
+fn text(values: &[&str]) -> Column {
+    let mut levels: Vec<String> = values.iter().map(|v| v.to_string()).collect();
+    levels.sort();
+    levels.dedup();
+    levels.reverse();
+    let code = |v: &&str| levels.iter().position(|l| l == v).unwrap() as u32;
+    Column::Text { codes: values.iter().map(code).collect(), levels: Arc::new(levels.clone()) }
+}
+
+fn truth(values: &[bool]) -> Column {
+    Column::Logical(values.iter().map(|&v| u32::from(v)).collect())
+}
 
 /// The recipe of a formula over these shards.
 fn recipe(formula: &str, weights: Option<&str>, shards: &[Table]) -> Result<Recipe> {

@@ -1,4 +1,6 @@
-use super::*;
+//! Formulas as they are read and written.
+
+use consilience::data::Formula;
 
 fn shown(text: &str) -> String {
     Formula::parse(text).unwrap_or_else(|e| panic!("{text}: {e}")).to_string()

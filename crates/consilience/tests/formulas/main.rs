@@ -1,0 +1,4 @@
+//! Formulas: their text, and what shards agree on for them.
+
+mod agreement;
+mod written;
