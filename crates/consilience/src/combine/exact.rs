@@ -49,12 +49,12 @@ pub(super) struct Exact {
 enum Stage {
     Start,
     Fit,
-    Search(Box<Talk>),
+    Search(Box<Searching>),
     Again(Box<Again>),
 }
 
 /// A search and what it is waiting for.
-struct Talk {
+struct Searching {
     search: Search,
     asked: Asked,
     /// log f_s of each of the final draws, shard by shard, if it will be needed.
@@ -117,12 +117,12 @@ impl Exact {
             Asked::Expand(question) => question.clone().into(),
             Asked::Weigh(question) => question.clone().into(),
         };
-        self.stage = Stage::Search(Box::new(Talk { search, asked, by_shard }));
+        self.stage = Stage::Search(Box::new(Searching { search, asked, by_shard }));
         Ok(Next::Ask(question))
     }
 
-    fn heard(&mut self, talk: Talk, answers: Answers) -> Result<Next> {
-        let Talk { search, asked, mut by_shard } = talk;
+    fn heard(&mut self, talk: Searching, answers: Answers) -> Result<Next> {
+        let Searching { search, asked, mut by_shard } = talk;
         match asked {
             Asked::Expand(question) => {
                 let (mut sums, shards) = answers.sum(&question)?;

@@ -288,7 +288,7 @@ fn shard_variance(batches: &[Batch], others: Option<(Vec<f64>, Matrix)>) -> Opti
         return None;
     }
     let (mut overlaps, mut totals) = (Vec::new(), Vec::new());
-    for (log_z, mean, mut covariance) in Pool::new(batches).each_left_out() {
+    for (log_z, mean, mut covariance) in PoolOfOthers::new(batches).each_left_out() {
         let overlap = match &others {
             None => 0.0,
             Some((centre, spread)) => {
@@ -310,7 +310,7 @@ fn shard_variance(batches: &[Batch], others: Option<(Vec<f64>, Matrix)>) -> Opti
 }
 
 /// Batches together: weights, and weighted sums of moments around a common point.
-struct Pool<'a> {
+struct PoolOfOthers<'a> {
     batches: &'a [Batch],
     weights: Vec<f64>,
     centre: Vec<f64>,
@@ -318,8 +318,8 @@ struct Pool<'a> {
     squares: Matrix,
 }
 
-impl<'a> Pool<'a> {
-    fn new(batches: &'a [Batch]) -> Pool<'a> {
+impl<'a> PoolOfOthers<'a> {
+    fn new(batches: &'a [Batch]) -> PoolOfOthers<'a> {
         let top = batches.iter().map(|b| b.log_weight).fold(f64::NEG_INFINITY, f64::max);
         let weights: Vec<f64> = batches.iter().map(|b| exp(b.log_weight - top)).collect();
         let sum: f64 = weights.iter().sum();
@@ -328,7 +328,7 @@ impl<'a> Pool<'a> {
         for (batch, w) in batches.iter().zip(&weights) {
             centre.iter_mut().zip(&batch.mean).for_each(|(c, b)| *c += w / sum * b);
         }
-        let mut pool = Pool { batches, weights, centre, squares: Matrix::zeros(d, d) };
+        let mut pool = PoolOfOthers { batches, weights, centre, squares: Matrix::zeros(d, d) };
         let mut squares = Matrix::zeros(d, d);
         (0..batches.len()).for_each(|b| pool.add(&mut squares, b, 1.0));
         pool.squares = squares;

@@ -30,7 +30,7 @@ const MOST_COLUMNS: usize = 2_000;
 const OWN_ROUNDS: usize = 100;
 
 /// What one round says about all models of a study.
-pub(super) struct Pool {
+pub(super) struct PooledStatistics {
     /// Shard by shard; none where only their sum is known.
     shards: Vec<Centred>,
     all: Centred,
@@ -46,7 +46,10 @@ pub(super) fn suits(setting: &Setting) -> bool {
 }
 
 /// Asks for the statistics of all models for which they are enough, in their order.
-pub(super) fn gather(session: &Session, settings: &[Setting]) -> Result<Option<Arc<Pool>>> {
+pub(super) fn gather(
+    session: &Session,
+    settings: &[Setting],
+) -> Result<Option<Arc<PooledStatistics>>> {
     let suited = || settings.iter().filter(|setting| suits(setting));
     if suited().next().is_none() {
         return Ok(None);
@@ -66,7 +69,7 @@ pub(super) fn gather(session: &Session, settings: &[Setting]) -> Result<Option<A
     }
     let shards = shards.unwrap_or_default();
     let without = wanted.then(|| without_each(&shards, columns));
-    Ok(Some(Arc::new(Pool { shards, all, without, places })))
+    Ok(Some(Arc::new(PooledStatistics { shards, all, without, places })))
 }
 
 /// All parts but one, for each of them: from those before it and those after it.
@@ -136,13 +139,17 @@ fn perfect_fit(gaussian: &Gaussian, fixed: Option<f64>) -> Option<Warning> {
 /// The combination of one model from the statistics of all shards.
 pub(super) struct Pooled {
     setting: Setting,
-    statistics: Arc<Pool>,
+    statistics: Arc<PooledStatistics>,
     /// The model's number among those that statistics are enough for.
     number: usize,
 }
 
 impl Pooled {
-    pub(super) fn new(setting: Setting, statistics: Arc<Pool>, number: usize) -> Pooled {
+    pub(super) fn new(
+        setting: Setting,
+        statistics: Arc<PooledStatistics>,
+        number: usize,
+    ) -> Pooled {
         Pooled { setting, statistics, number }
     }
 

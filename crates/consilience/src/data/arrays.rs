@@ -1,6 +1,6 @@
 //! Arrow's arrays on their way to columns: from Parquet files, and from tables in memory.
 
-use super::part::{Codes, Part, Values};
+use super::part::{Codes, ColumnPart, PartValues};
 use super::table::MISSING;
 use crate::{Error, Place, Result};
 use arrow_array::cast::AsArray;
@@ -13,21 +13,21 @@ use std::path::Path;
 const EXACT: u64 = 1 << 53;
 
 /// A column without rows, of the kind that the type of this field stands for.
-pub(super) fn empty(file: &Path, field: &Field) -> Result<Part> {
+pub(super) fn empty(file: &Path, field: &Field) -> Result<ColumnPart> {
     let plain = match field.data_type() {
         DataType::Dictionary(_, values) => values,
         other => other,
     };
     use DataType::*;
-    Ok(Part::typed(match plain {
-        Boolean => Values::Logical(Vec::new()),
-        Utf8 | LargeUtf8 | Utf8View => Values::Text(Codes::default()),
-        Float32 => Values::Single(Vec::new()),
-        Null | Float16 | Float64 => Values::Number(Vec::new()),
+    Ok(ColumnPart::typed(match plain {
+        Boolean => PartValues::Logical(Vec::new()),
+        Utf8 | LargeUtf8 | Utf8View => PartValues::Text(Codes::default()),
+        Float32 => PartValues::Single(Vec::new()),
+        Null | Float16 | Float64 => PartValues::Number(Vec::new()),
         Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..) => {
-            Values::Number(Vec::new())
+            PartValues::Number(Vec::new())
         }
-        other if other.is_integer() => Values::Number(Vec::new()),
+        other if other.is_integer() => PartValues::Number(Vec::new()),
         _ => {
             let message = format!(
                 "the type {} cannot be used; write the column as numbers, text or logicals, or name the columns to read and leave it out",
@@ -40,7 +40,7 @@ pub(super) fn empty(file: &Path, field: &Field) -> Result<Part> {
 
 /// Adds a batch, before which so many rows stand in the file, to columns that have these places in it.
 pub(super) fn add(
-    columns: &mut [Part],
+    columns: &mut [ColumnPart],
     places: &[usize],
     batch: &RecordBatch,
     file: &Path,
@@ -57,7 +57,10 @@ pub(super) fn add(
 }
 
 /// Adds the rows of an array; if one cannot be used, that row and why.
-fn add_array(column: &mut Part, array: &dyn Array) -> std::result::Result<(), (usize, String)> {
+fn add_array(
+    column: &mut ColumnPart,
+    array: &dyn Array,
+) -> std::result::Result<(), (usize, String)> {
     let dictionary = array.as_any_dictionary_opt();
     let values = dictionary.map_or(array, |d| d.values().as_ref());
     let keys = dictionary.filter(|d| !d.values().is_empty()).map(|d| d.normalized_keys());
@@ -69,7 +72,7 @@ fn add_array(column: &mut Part, array: &dyn Array) -> std::result::Result<(), (u
     };
     let rows = 0..array.len();
     match column.values_mut(array.len()) {
-        Values::Single(all) => {
+        PartValues::Single(all) => {
             let numbers = values.as_primitive::<types::Float32Type>().values();
             if nulls.is_none() && keys.is_none() && numbers.iter().all(|x| x.is_finite()) {
                 all.extend_from_slice(numbers);
@@ -83,7 +86,7 @@ fn add_array(column: &mut Part, array: &dyn Array) -> std::result::Result<(), (u
                 });
             }
         }
-        Values::Number(all) => {
+        PartValues::Number(all) => {
             let numbers = numbers(values);
             for row in rows {
                 all.push(match index(row) {
@@ -93,11 +96,11 @@ fn add_array(column: &mut Part, array: &dyn Array) -> std::result::Result<(), (u
                 });
             }
         }
-        Values::Logical(all) => {
+        PartValues::Logical(all) => {
             let values = values.as_boolean();
             all.extend(rows.map(|r| index(r).map_or(MISSING, |i| u32::from(values.value(i)))));
         }
-        Values::Text(all) => {
+        PartValues::Text(all) => {
             let strings = Strings::new(values);
             // A level gets its code with its first row, so that none is without rows.
             let mut known = vec![MISSING; if keys.is_some() { values.len() } else { 0 }];
@@ -117,7 +120,7 @@ fn add_array(column: &mut Part, array: &dyn Array) -> std::result::Result<(), (u
                 all.push(code);
             }
         }
-        Values::Unknown | Values::Clash => unreachable!("the column has a type"),
+        PartValues::Unknown | PartValues::Clash => unreachable!("the column has a type"),
     }
     Ok(())
 }

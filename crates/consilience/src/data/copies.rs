@@ -16,7 +16,7 @@ use super::arrow;
 use super::csv::{self, Sizes};
 use super::files::{Text, unreadable};
 use super::parquet;
-use super::part::{FilePart, Kind, Part, Settled};
+use super::part::{ColumnKind, ColumnPart, FilePart, Settled};
 use super::read::{Event, Reader, changed, select};
 use crate::draft::Draft;
 use crate::{Error, Result};
@@ -63,7 +63,7 @@ impl Copy {
     /// All rows of these columns.
     pub fn decode(&self, columns: &[&str]) -> Result<FilePart> {
         let mut part = parquet::decode(&self.path, &|names| self.select(columns, names))?;
-        let lines = part.columns.pop().and_then(Part::into_lines);
+        let lines = part.columns.pop().and_then(ColumnPart::into_lines);
         part.numbers = lines.ok_or_else(|| changed(&self.path))?;
         part.comments = self.comments;
         Ok(part)
@@ -90,7 +90,7 @@ pub(super) fn copy(
     if stamp.0 < reader.large {
         return Ok(None);
     }
-    let source = Source { file, text, reader, columns, strict };
+    let source = Original { file, text, reader, columns, strict };
     let content = hash(file).map_err(|error| unreadable(file, &error))?;
     let made_of = format!("{}-{content}-", source.path());
     let wanted = format!("{made_of}{}", source.options());
@@ -182,7 +182,7 @@ fn forget(folder: &Path, path: &str, made_of: &str) {
 }
 
 /// What is to be copied.
-struct Source<'a> {
+struct Original<'a> {
     file: &'a Path,
     text: Text,
     reader: &'a Reader<'a>,
@@ -190,7 +190,7 @@ struct Source<'a> {
     strict: bool,
 }
 
-impl Source<'_> {
+impl Original<'_> {
     /// Which file it is.
     fn path(&self) -> String {
         let path = self.file.canonicalize().unwrap_or_else(|_| self.file.to_path_buf());
@@ -227,7 +227,7 @@ impl Source<'_> {
         std::fs::create_dir_all(folder).map_err(failed)?;
         // On the assumption that the first rows show what the columns are. If they do not, all rows
         // will have shown it.
-        let mut kinds = self.columns.iter().map(|_| Kind::Unknown).collect();
+        let mut kinds = self.columns.iter().map(|_| ColumnKind::Unknown).collect();
         for attempt in 0..2 {
             let draft = Draft::new(&place).map_err(failed)?;
             let out = draft.file.try_clone().map_err(failed)?;
@@ -236,7 +236,7 @@ impl Source<'_> {
                 .columns
                 .iter()
                 .zip(&writing.kinds)
-                .map(|((_, as_text), kind)| *as_text || *kind == Kind::Text)
+                .map(|((_, as_text), kind)| *as_text || *kind == ColumnKind::Text)
                 .collect();
             let columns: Vec<&str> = self.columns.iter().map(|(name, _)| *name).collect();
             let select = |names: &[String]| select(self.file, &columns, self.strict, names);
@@ -246,7 +246,11 @@ impl Source<'_> {
             csv::decode_in_chunks(
                 self.file, self.text, format, &select, &as_text, sizes, &mut take,
             )?;
-            if writing.odd.iter().zip(&writing.kinds).any(|(odd, kind)| *odd && *kind != Kind::Text)
+            if writing
+                .odd
+                .iter()
+                .zip(&writing.kinds)
+                .any(|(odd, kind)| *odd && *kind != ColumnKind::Text)
             {
                 return Ok(None);
             }
@@ -273,9 +277,9 @@ struct Writing {
     out: Option<File>,
     writer: Option<(ArrowWriter<File>, Arc<Schema>)>,
     /// What the columns are by the rows so far.
-    kinds: Vec<Kind>,
+    kinds: Vec<ColumnKind>,
     /// What they are written as, once it is begun.
-    written_as: Vec<Kind>,
+    written_as: Vec<ColumnKind>,
     /// The rows that stand before the first that are written.
     waiting: Vec<FilePart>,
     /// Whether the kinds are those of all rows.
@@ -287,7 +291,7 @@ struct Writing {
 }
 
 impl Writing {
-    fn new(out: File, kinds: Vec<Kind>, lines: String, known: bool) -> Writing {
+    fn new(out: File, kinds: Vec<ColumnKind>, lines: String, known: bool) -> Writing {
         let odd = vec![false; kinds.len()];
         Writing {
             out: Some(out),
@@ -306,7 +310,7 @@ impl Writing {
     fn add(&mut self, names: &[&str], part: FilePart) -> io::Result<()> {
         self.comments += part.comments;
         for ((kind, odd), part) in self.kinds.iter_mut().zip(&mut self.odd).zip(&part.columns) {
-            *kind = Kind::of([*kind, part.kind()].into_iter());
+            *kind = ColumnKind::of([*kind, part.kind()].into_iter());
             *odd |= part.odd().is_some();
         }
         if self.written_as.is_empty() {
@@ -323,13 +327,15 @@ impl Writing {
     /// Begins to write, as what the columns are by now.
     fn begin(&mut self, names: &[&str]) -> io::Result<()> {
         // What is not known yet may be anything, and is often nothing to the end.
-        let known = |kind: &Kind| if *kind == Kind::Unknown { Kind::Single } else { *kind };
+        let known = |kind: &ColumnKind| {
+            if *kind == ColumnKind::Unknown { ColumnKind::Single } else { *kind }
+        };
         self.written_as = self.kinds.iter().map(known).collect();
         let types = self.written_as.iter().map(|kind| match kind {
-            Kind::Unknown | Kind::Single => DataType::Float32,
-            Kind::Number => DataType::Float64,
-            Kind::Logical => DataType::Boolean,
-            Kind::Text => DataType::Utf8,
+            ColumnKind::Unknown | ColumnKind::Single => DataType::Float32,
+            ColumnKind::Number => DataType::Float64,
+            ColumnKind::Logical => DataType::Boolean,
+            ColumnKind::Text => DataType::Utf8,
         });
         let fields = names.iter().zip(types).map(|(name, kind)| Field::new(*name, kind, true));
         let lines = Field::new(&self.lines, DataType::UInt32, false);
@@ -344,7 +350,9 @@ impl Writing {
                 Encoding::DELTA_BINARY_PACKED,
             );
         // but words do.
-        for (name, _) in names.iter().zip(&self.kinds).filter(|(_, kind)| **kind == Kind::Text) {
+        for (name, _) in
+            names.iter().zip(&self.kinds).filter(|(_, kind)| **kind == ColumnKind::Text)
+        {
             let column = ColumnPath::new(vec![name.to_string()]);
             properties = properties.set_column_dictionary_enabled(column, true);
         }
@@ -359,7 +367,9 @@ impl Writing {
 
     fn write(&mut self, part: FilePart) -> io::Result<()> {
         let Some((writer, schema)) = &mut self.writer else { return Ok(()) };
-        let fits = |(kind, written): (&Kind, &Kind)| kind == written || *kind == Kind::Unknown;
+        let fits = |(kind, written): (&ColumnKind, &ColumnKind)| {
+            kind == written || *kind == ColumnKind::Unknown
+        };
         if !self.kinds.iter().zip(&self.written_as).all(fits) {
             self.writer = None;
             return Ok(());
@@ -398,8 +408,8 @@ impl Writing {
 }
 
 /// The values of a part of a column of this kind; none if it has to be read again as text.
-fn array(part: Part, kind: Kind) -> Option<ArrayRef> {
-    if kind == Kind::Text {
+fn array(part: ColumnPart, kind: ColumnKind) -> Option<ArrayRef> {
+    if kind == ColumnKind::Text {
         if !part.can_join_text() {
             return None;
         }

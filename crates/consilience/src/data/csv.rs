@@ -3,9 +3,9 @@
 use super::chunks::{Chunk, Chunks};
 use super::files::{Text, unreadable};
 use super::number::parse_number;
-use super::part::{FilePart, Kind, Part};
+use super::part::{ColumnKind, ColumnPart, FilePart};
 use super::read::{TextFormat, check_names};
-use super::records::{Fault, Records};
+use super::records::{RecordFault, Records};
 use crate::{Error, Place, Result};
 use flate2::bufread::MultiGzDecoder;
 use rayon::prelude::*;
@@ -108,7 +108,7 @@ pub(super) fn decode_in_chunks(
         let done = batch.is_empty();
         let parse = || {
             let parse = |chunk: io::Result<Chunk>| {
-                let chunk = chunk.map_err(|error| layout.faulty(Fault::Io(error)))?;
+                let chunk = chunk.map_err(|error| layout.faulty(RecordFault::Io(error)))?;
                 layout.parse(&chunk, delimiter, format.comment, &columns)
             };
             batch.into_par_iter().map(parse).collect::<Vec<_>>()
@@ -132,7 +132,7 @@ pub(super) fn decode_in_chunks(
         // What is text by now is text in the rest, numbers and all.
         for part in parsed.iter().flatten() {
             for ((_, as_text), part) in columns.iter_mut().zip(&part.columns) {
-                *as_text |= part.kind() == Kind::Text;
+                *as_text |= part.kind() == ColumnKind::Text;
             }
         }
     }
@@ -146,14 +146,14 @@ pub(super) fn decode_in_chunks(
 /// Some rows while they are read.
 struct Piece {
     /// The columns' places in the file.
-    columns: Vec<(usize, Part)>,
+    columns: Vec<(usize, ColumnPart)>,
     numbers: Vec<u32>,
 }
 
 impl Piece {
     /// No rows yet; the columns at these places, those marked true as text.
     fn new(columns: &[(usize, bool)]) -> Piece {
-        let part = |as_text| if as_text { Part::text() } else { Part::open() };
+        let part = |as_text| if as_text { ColumnPart::text() } else { ColumnPart::open() };
         let columns = columns.iter().map(|&(index, as_text)| (index, part(as_text))).collect();
         Piece { columns, numbers: Vec::new() }
     }
@@ -308,24 +308,24 @@ impl Layout<'_> {
         })
     }
 
-    fn faulty(&self, fault: Fault) -> Error {
+    fn faulty(&self, fault: RecordFault) -> Error {
         let place = Place::file(self.file);
         match fault {
-            Fault::Open(line) => Error::input_at(
+            RecordFault::Open(line) => Error::input_at(
                 place.line(line),
                 "the quote that opens here is never closed; close it, or write it twice if it is part of the value",
             ),
-            Fault::Behind(line) => Error::input_at(
+            RecordFault::Behind(line) => Error::input_at(
                 place.line(line),
                 "there is text between a closing quote and the next delimiter; write a quote twice if it is part of the value",
             ),
-            Fault::Io(error) if self.text.gzip && is_gzip_fault(&error) => Error::input_at(
+            RecordFault::Io(error) if self.text.gzip && is_gzip_fault(&error) => Error::input_at(
                 place,
                 format!(
                     "the gzip file is truncated or corrupt ({error}); copy or compress it again"
                 ),
             ),
-            Fault::Io(error) => unreadable(self.file, &error),
+            RecordFault::Io(error) => unreadable(self.file, &error),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::csv::{Sizes, decode_in_chunks};
 use super::files::{Format, format_of};
-use super::part::{FilePart, Part};
+use super::part::{ColumnPart, FilePart};
 use super::read::TextFormat;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -32,8 +32,9 @@ fn read(file: &Path, format: &TextFormat, sizes: Sizes) -> String {
         Ok(part) => part,
         Err(error) => return error.to_string(),
     };
-    let odd = |part: &Part| part.odd().map(|odd| (odd.line, odd.value.clone()));
-    let is_text: Vec<bool> = first.columns.iter().map(|p| Part::is_text([p].into_iter())).collect();
+    let odd = |part: &ColumnPart| part.odd().map(|odd| (odd.line, odd.value.clone()));
+    let is_text: Vec<bool> =
+        first.columns.iter().map(|p| ColumnPart::is_text([p].into_iter())).collect();
     let odds: Vec<_> =
         first.columns.iter().zip(&is_text).map(|(p, t)| odd(p).filter(|_| !t)).collect();
     let (numbers, comments) = (first.numbers.clone(), first.comments);
@@ -44,8 +45,9 @@ fn read(file: &Path, format: &TextFormat, sizes: Sizes) -> String {
         .zip(again.columns)
         .map(|(first, again)| {
             // Where the first reading is good for text already, so it must be.
-            let text = first.can_join_text().then(|| format!("{:?}", Part::join(vec![first])));
-            let column = format!("{:?}", Part::join(vec![again]));
+            let text =
+                first.can_join_text().then(|| format!("{:?}", ColumnPart::join(vec![first])));
+            let column = format!("{:?}", ColumnPart::join(vec![again]));
             assert!(text.is_none_or(|text| text == column), "{column}");
             column
         })

@@ -1,6 +1,6 @@
 //! What shards are asked about their rows before a design can be agreed on.
 
-use super::eval::{Values, truth_name};
+use super::eval::{ExprValues, truth_name};
 use super::expr::Expr;
 use super::facts::{ColumnFact, Fact, GramFact, LevelCount, Levels, MAX_LEVELS, Moments, Word};
 use super::number::{level_name, parse_number, r_number};
@@ -107,19 +107,19 @@ fn column(table: &Table, weights: Option<&[f64]>, name: &str) -> Result<ColumnFa
         value: value.to_string(),
     };
     match &values {
-        Values::Number(vector) => {
+        ExprValues::Number(vector) => {
             let numbers = vector.clone().into_vec(table.rows());
             fact.numbers = Moments::of(&numbers, weights);
             fact.unlisted = fact.numbers.rows;
             return Ok(fact);
         }
-        Values::Logical(vector) => {
+        ExprValues::Logical(vector) => {
             let rows = || (0..table.rows()).filter(|&row| counts(row));
             fact.words = rows().count() as u64;
             fact.logical = fact.words;
             fact.first_word = rows().next().map(|row| word(row, truth_name(vector.at(row) == 1.0)));
         }
-        Values::Text { codes, levels, .. } => {
+        ExprValues::Text { codes, levels, .. } => {
             let spelled: Vec<Option<f64>> = levels.iter().map(|l| parse_number(l)).collect();
             let (mut numbers, mut their_weights) = (Vec::new(), Vec::new());
             for row in (0..table.rows()).filter(|&row| counts(row)) {
@@ -137,18 +137,18 @@ fn column(table: &Table, weights: Option<&[f64]>, name: &str) -> Result<ColumnFa
             }
             fact.numbers = Moments::of(&numbers, Some(&their_weights));
         }
-        Values::Quote(_) => unreachable!("a column is no text in quotes"),
+        ExprValues::Quote(_) => unreachable!("a column is no text in quotes"),
     }
     fact.levels = levels(values, weights, table.rows());
     Ok(fact)
 }
 
 /// The distinct values among the rows that count.
-fn levels(values: Values<'_>, weights: Option<&[f64]>, rows: usize) -> Levels {
+fn levels(values: ExprValues<'_>, weights: Option<&[f64]>, rows: usize) -> Levels {
     let weight = |row: usize| weights.map_or(1.0, |w| w[row]);
     let mut tally = Tally::default();
     match values {
-        Values::Number(vector) => {
+        ExprValues::Number(vector) => {
             // Numbers are formatted once per distinct value, not once per row.
             let mut seen: HashMap<u64, usize> = HashMap::new();
             for row in (0..rows).filter(|&row| weight(row) > 0.0) {
@@ -162,21 +162,21 @@ fn levels(values: Values<'_>, weights: Option<&[f64]>, rows: usize) -> Levels {
                 }
             }
         }
-        Values::Logical(vector) => {
+        ExprValues::Logical(vector) => {
             for row in (0..rows).filter(|&row| weight(row) > 0.0) {
                 let name = truth_name(vector.at(row) != 0.0);
                 let at = tally.find(name.to_string(), || LevelCount::word(name));
                 tally.count(at, weight(row));
             }
         }
-        Values::Text { codes, levels, .. } => {
+        ExprValues::Text { codes, levels, .. } => {
             tally.list = levels.iter().map(|name| LevelCount::word(name)).collect();
             for row in (0..rows).filter(|&row| weight(row) > 0.0) {
                 tally.count(codes[row] as usize, weight(row));
             }
             tally.list.retain(|level| level.rows > 0);
         }
-        Values::Quote(text) => tally.list = vec![LevelCount::word(text)],
+        ExprValues::Quote(text) => tally.list = vec![LevelCount::word(text)],
     }
     Levels::new(tally.list, false)
 }

@@ -1,7 +1,7 @@
 //! From a recipe and a table to the numbers of a design.
 
 use super::describe::row_weights;
-use super::eval::{Values, truth_name};
+use super::eval::{ExprValues, truth_name};
 use super::expr::Expr;
 use super::number::level_name;
 use super::recipe::{Part, Recipe, ResponseKind, Variable};
@@ -160,7 +160,7 @@ fn codes(
     // The name is only needed for the error.
     let name_at: Box<dyn Fn(usize) -> String>;
     let codes: Vec<u32> = match expr.values(table)? {
-        Values::Number(vector) => {
+        ExprValues::Number(vector) => {
             let mut seen: HashMap<u64, u32> = HashMap::new();
             let mut code = |row: usize| {
                 let value = vector.at(row) + 0.0;
@@ -170,19 +170,19 @@ fn codes(
             name_at = Box::new(move |row| level_name(vector.at(row)));
             codes
         }
-        Values::Logical(vector) => {
+        ExprValues::Logical(vector) => {
             let truths = [false, true].map(|value| find(truth_name(value)));
             let codes = (0..table.rows()).map(|row| truths[usize::from(vector.at(row) != 0.0)]);
             let codes = codes.collect();
             name_at = Box::new(move |row| truth_name(vector.at(row) != 0.0).to_string());
             codes
         }
-        Values::Text { codes, levels, .. } => {
+        ExprValues::Text { codes, levels, .. } => {
             let translated: Vec<u32> = levels.iter().map(|level| find(level)).collect();
             name_at = Box::new(|row| levels[codes[row] as usize].clone());
             codes.iter().map(|&code| translated[code as usize]).collect()
         }
-        Values::Quote(quote) => {
+        ExprValues::Quote(quote) => {
             name_at = Box::new(|_| quote.to_string());
             vec![find(quote); table.rows()]
         }

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 /// The values of an expression, one per row.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Values<'a> {
+pub(crate) enum ExprValues<'a> {
     /// Finite numbers.
     Number(Vector<'a>),
     /// 0 for false, 1 for true.
@@ -62,20 +62,20 @@ impl Expr {
     }
 
     /// The expression's values, of whatever kind they are.
-    pub(crate) fn values<'a>(&'a self, table: &'a Table) -> Result<Values<'a>> {
+    pub(crate) fn values<'a>(&'a self, table: &'a Table) -> Result<ExprValues<'a>> {
         match self {
-            Expr::Number(value) => Ok(Values::Number(Vector::Constant(*value))),
-            Expr::Logical(value) => Ok(Values::Logical(Vector::Constant(f64::from(*value)))),
-            Expr::Text(text) => Ok(Values::Quote(text)),
+            Expr::Number(value) => Ok(ExprValues::Number(Vector::Constant(*value))),
+            Expr::Logical(value) => Ok(ExprValues::Logical(Vector::Constant(f64::from(*value)))),
+            Expr::Text(text) => Ok(ExprValues::Quote(text)),
             Expr::Column(name) => column(name, table),
             Expr::Paren(inner) | Expr::Call(Function::Identity, inner) => inner.values(table),
             Expr::Unary(Unary::Not, inner) => {
                 let value = inner.vector(table)?;
-                Ok(Values::Logical(map(&value, |v| f64::from(v == 0.0))))
+                Ok(ExprValues::Logical(map(&value, |v| f64::from(v == 0.0))))
             }
-            Expr::Unary(Unary::Plus, inner) => Ok(Values::Number(inner.vector(table)?)),
+            Expr::Unary(Unary::Plus, inner) => Ok(ExprValues::Number(inner.vector(table)?)),
             Expr::Unary(Unary::Minus, inner) => {
-                Ok(Values::Number(map(&inner.vector(table)?, |v| -v)))
+                Ok(ExprValues::Number(map(&inner.vector(table)?, |v| -v)))
             }
             Expr::Binary(op, left, right) => self.binary(*op, left, right, table),
             Expr::Call(function, inner) => {
@@ -110,18 +110,18 @@ impl Expr {
         left: &'a Expr,
         right: &'a Expr,
         table: &'a Table,
-    ) -> Result<Values<'a>> {
+    ) -> Result<ExprValues<'a>> {
         let (a, b) = (left.values(table)?, right.values(table)?);
         if matches!(op, Binary::Equal | Binary::Unequal)
             && let Some(equal) = equal_texts(&a, &b, table.rows())
         {
             let wanted = op == Binary::Equal;
             let values = equal.into_iter().map(|e| f64::from(e == wanted)).collect();
-            return Ok(Values::Logical(Vector::Rows(Cow::Owned(values))));
+            return Ok(ExprValues::Logical(Vector::Rows(Cow::Owned(values))));
         }
         let (a, b) = (as_numbers(a, left, table)?, as_numbers(b, right, table)?);
         let truth = |test: fn(f64, f64) -> bool| {
-            Ok(Values::Logical(zip(&a, &b, |x, y| f64::from(test(x, y)))))
+            Ok(ExprValues::Logical(zip(&a, &b, |x, y| f64::from(test(x, y)))))
         };
         let number = |f: fn(f64, f64) -> f64| self.finite(zip(&a, &b, f), table);
         match op {
@@ -142,13 +142,13 @@ impl Expr {
     }
 
     /// Refuses values that are not finite, naming the first one's row.
-    fn finite<'a>(&self, values: Vector<'a>, table: &Table) -> Result<Values<'a>> {
+    fn finite<'a>(&self, values: Vector<'a>, table: &Table) -> Result<ExprValues<'a>> {
         let bad = match &values {
             Vector::Rows(values) => values.iter().position(|v| !v.is_finite()),
             // A constant fails on every row, if there is one.
             Vector::Constant(v) => (!v.is_finite() && table.rows() > 0).then_some(0),
         };
-        let Some(row) = bad else { return Ok(Values::Number(values)) };
+        let Some(row) = bad else { return Ok(ExprValues::Number(values)) };
         let result = r_number(values.at(row));
         let seen = self.seen_at(table, row);
         let advice = match self {
@@ -225,7 +225,7 @@ fn zip<'b>(a: &Vector<'_>, b: &Vector<'_>, f: impl Fn(f64, f64) -> f64) -> Vecto
     }
 }
 
-fn column<'a>(name: &'a str, table: &'a Table) -> Result<Values<'a>> {
+fn column<'a>(name: &'a str, table: &'a Table) -> Result<ExprValues<'a>> {
     let column = table.column(name)?;
     if column.any_missing()
         && let Some(row) = (0..table.rows()).find(|&row| column.is_missing(row))
@@ -233,25 +233,25 @@ fn column<'a>(name: &'a str, table: &'a Table) -> Result<Values<'a>> {
         return Err(Error::input_at(table.place(row, Some(name)), "a value is missing"));
     }
     Ok(match column {
-        Column::Number(values) => Values::Number(Vector::Rows(Cow::Borrowed(values))),
+        Column::Number(values) => ExprValues::Number(Vector::Rows(Cow::Borrowed(values))),
         Column::Single(values) => {
-            Values::Number(Vector::Rows(values.iter().map(|&v| f64::from(v)).collect()))
+            ExprValues::Number(Vector::Rows(values.iter().map(|&v| f64::from(v)).collect()))
         }
-        Column::Text { codes, levels } => Values::Text { name, codes, levels },
+        Column::Text { codes, levels } => ExprValues::Text { name, codes, levels },
         Column::Logical(codes) => {
-            Values::Logical(Vector::Rows(codes.iter().map(|&c| f64::from(c)).collect()))
+            ExprValues::Logical(Vector::Rows(codes.iter().map(|&c| f64::from(c)).collect()))
         }
     })
 }
 
 /// Values as numbers: words that spell numbers are taken as such, others are an error.
-fn as_numbers<'a>(values: Values<'a>, expr: &Expr, table: &Table) -> Result<Vector<'a>> {
+fn as_numbers<'a>(values: ExprValues<'a>, expr: &Expr, table: &Table) -> Result<Vector<'a>> {
     match values {
-        Values::Number(vector) | Values::Logical(vector) => Ok(vector),
-        Values::Quote(text) => Err(Error::input(format!(
+        ExprValues::Number(vector) | ExprValues::Logical(vector) => Ok(vector),
+        ExprValues::Quote(text) => Err(Error::input(format!(
             "the text \"{text}\" stands where {expr} needs a number; texts can only be compared with == and !="
         ))),
-        Values::Text { name, codes, levels } => {
+        ExprValues::Text { name, codes, levels } => {
             let numbers: Vec<Option<f64>> = levels.iter().map(|l| parse_number(l)).collect();
             let value = |(row, &code): (usize, &u32)| {
                 debug_assert_ne!(code, MISSING);
@@ -274,9 +274,9 @@ fn as_numbers<'a>(values: Values<'a>, expr: &Expr, table: &Table) -> Result<Vect
 /// Whether two values are the same text, per row; none if they are to be compared as numbers:
 /// two numbers are, and a text column with numbers, because some shards may have read that
 /// column as numbers. A text in quotes is compared as text.
-fn equal_texts(a: &Values<'_>, b: &Values<'_>, rows: usize) -> Option<Vec<bool>> {
-    use Values::*;
-    let text = |values: &Values<'_>, row: usize| -> String {
+fn equal_texts(a: &ExprValues<'_>, b: &ExprValues<'_>, rows: usize) -> Option<Vec<bool>> {
+    use ExprValues::*;
+    let text = |values: &ExprValues<'_>, row: usize| -> String {
         match values {
             Number(v) => level_name(v.at(row)),
             Logical(v) => truth_name(v.at(row) != 0.0).to_string(),

@@ -2,7 +2,7 @@
 
 use super::arrays;
 use super::files::unreadable;
-use super::part::{FilePart, Kind, Part};
+use super::part::{ColumnKind, ColumnPart, FilePart};
 use super::read::check_names;
 use crate::{Error, Place, Result};
 use arrow_array::RecordBatch;
@@ -87,14 +87,15 @@ fn decode_unguarded(
         ArrowReaderMetadata::try_new(builder.metadata().clone(), ArrowReaderOptions::new())
             .map_err(|e| broken(file, e))?;
     let before = |group: usize| sizes[..group].iter().sum::<u64>();
-    let groups: Vec<Result<Vec<Part>>> = (0..sizes.len())
+    let groups: Vec<Result<Vec<ColumnPart>>> = (0..sizes.len())
         .into_par_iter()
         .map(|group| {
             guarded(file, || {
                 let all = (0..indices.len()).collect();
                 let mut lane = Lane::new(file, &metadata, &indices, all, Some(group))?;
                 let parts = lane.next(file, sizes[group] as usize, before(group))?;
-                let mut parts: Vec<(usize, Part)> = lane.columns.into_iter().zip(parts).collect();
+                let mut parts: Vec<(usize, ColumnPart)> =
+                    lane.columns.into_iter().zip(parts).collect();
                 parts.sort_by_key(|(i, _)| *i);
                 Ok(parts.into_iter().map(|(_, part)| part).collect())
             })
@@ -106,10 +107,10 @@ fn decode_unguarded(
     // From the last column on, and one after the other: what is joined is not kept twice.
     for _ in &indices {
         let parts = groups.iter_mut().filter_map(Vec::pop).collect();
-        columns.push(Part::concat(parts).finish(false));
+        columns.push(ColumnPart::concat(parts).finish(false));
     }
     columns.reverse();
-    if let Some(read) = columns.iter().map(Part::rows).find(|&read| read != rows as usize) {
+    if let Some(read) = columns.iter().map(ColumnPart::rows).find(|&read| read != rows as usize) {
         return Err(broken(file, format!("{read} rows instead of {rows}")));
     }
     Ok(FilePart { columns, numbers: (1..=rows).collect(), comments: 0 })
@@ -136,7 +137,7 @@ pub(super) struct Outline {
     /// Where the columns stand.
     pub indices: Vec<usize>,
     /// What their types stand for.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<ColumnKind>,
 }
 
 /// Looks at the columns that `select` picks from the file's names.
@@ -202,13 +203,13 @@ impl<'a> Stream<'a> {
 
     /// The next rows of all columns, in the order they were asked for in; as many as this unless the
     /// file ends, none behind its end.
-    pub fn next(&mut self, rows: usize) -> Result<Option<Vec<Part>>> {
+    pub fn next(&mut self, rows: usize) -> Result<Option<Vec<ColumnPart>>> {
         let wanted = (self.rows - self.done).min(rows as u64) as usize;
         if wanted == 0 {
             return Ok(None);
         }
         let (file, done) = (self.file, self.done);
-        let read: Vec<Result<Vec<Part>>> = self
+        let read: Vec<Result<Vec<ColumnPart>>> = self
             .lanes
             .par_iter_mut()
             .map(|lane| guarded(file, || lane.next(file, wanted, done)))
@@ -218,7 +219,7 @@ impl<'a> Stream<'a> {
             Error::Input { place, .. } => place.row.unwrap_or(0),
             _ => 0,
         };
-        let mut columns: Vec<Option<Part>> = (0..self.columns).map(|_| None).collect();
+        let mut columns: Vec<Option<ColumnPart>> = (0..self.columns).map(|_| None).collect();
         let mut first: Option<Error> = None;
         for (lane, read) in self.lanes.iter().zip(read) {
             match read {
@@ -265,7 +266,7 @@ impl Lane {
     }
 
     /// The next rows, before which so many stand in the file.
-    fn next(&mut self, file: &Path, rows: usize, before: u64) -> Result<Vec<Part>> {
+    fn next(&mut self, file: &Path, rows: usize, before: u64) -> Result<Vec<ColumnPart>> {
         let empty = self.fields.iter().map(|field| arrays::empty(file, field));
         let mut columns = empty.collect::<Result<Vec<_>>>()?;
         let places: Vec<usize> = (0..columns.len()).collect();

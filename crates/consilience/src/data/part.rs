@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// What one file brings to the table.
 pub(super) struct FilePart {
     /// The columns in the order they were asked for.
-    pub columns: Vec<Part>,
+    pub columns: Vec<ColumnPart>,
     /// Every row's line or number, counted from 1.
     pub numbers: Vec<u32>,
     /// The comment lines after the header.
@@ -28,7 +28,7 @@ impl FilePart {
         // From the last column on, and one after the other: what is joined is not kept twice.
         while pieces.iter().any(|piece| !piece.columns.is_empty()) {
             let parts = pieces.iter_mut().filter_map(|piece| piece.columns.pop()).collect();
-            columns.push(Part::concat(parts));
+            columns.push(ColumnPart::concat(parts));
         }
         columns.reverse();
         FilePart { columns, numbers, comments }
@@ -36,15 +36,15 @@ impl FilePart {
 }
 
 /// One file's part of a column.
-pub(super) struct Part {
+pub(super) struct ColumnPart {
     rows: usize,
-    values: Values,
+    values: PartValues,
     odd: Option<Odd>,
 }
 
 /// What the values of a column are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ColumnKind {
     /// Nothing but missing values: agrees with every kind.
     Unknown,
     Number,
@@ -53,25 +53,25 @@ pub(super) enum Kind {
     Text,
 }
 
-impl Kind {
+impl ColumnKind {
     /// The kind of a column whose parts are of these kinds.
-    pub fn of(parts: impl Iterator<Item = Kind>) -> Kind {
+    pub fn of(parts: impl Iterator<Item = ColumnKind>) -> ColumnKind {
         let (mut numbers, mut singles, mut logicals) = (false, false, false);
         for part in parts {
             match part {
-                Kind::Unknown => {}
-                Kind::Number => numbers = true,
-                Kind::Single => singles = true,
-                Kind::Logical => logicals = true,
-                Kind::Text => return Kind::Text,
+                ColumnKind::Unknown => {}
+                ColumnKind::Number => numbers = true,
+                ColumnKind::Single => singles = true,
+                ColumnKind::Logical => logicals = true,
+                ColumnKind::Text => return ColumnKind::Text,
             }
         }
         match (numbers, singles, logicals) {
-            (false, false, true) => Kind::Logical,
-            (_, _, true) => Kind::Text,
-            (false, true, false) => Kind::Single,
-            (true, _, false) => Kind::Number,
-            (false, false, false) => Kind::Unknown,
+            (false, false, true) => ColumnKind::Logical,
+            (_, _, true) => ColumnKind::Text,
+            (false, true, false) => ColumnKind::Single,
+            (true, _, false) => ColumnKind::Number,
+            (false, false, false) => ColumnKind::Unknown,
         }
     }
 }
@@ -83,7 +83,7 @@ pub(super) struct Odd {
 }
 
 /// The values of a column on the way in, the only form that they have there.
-pub(super) enum Values {
+pub(super) enum PartValues {
     /// Nothing but missing values so far (and values that are not finite).
     Unknown,
     Number(Vec<f64>),
@@ -174,56 +174,56 @@ fn widen(values: Vec<f32>) -> Vec<f64> {
     values.into_iter().map(f64::from).collect()
 }
 
-fn spell(values: impl Iterator<Item = Option<String>>) -> Values {
+fn spell(values: impl Iterator<Item = Option<String>>) -> PartValues {
     let mut codes = Codes::default();
     for value in values {
         let code = value.map_or(MISSING, |value| codes.code(&value));
         codes.push(code);
     }
-    Values::Text(codes)
+    PartValues::Text(codes)
 }
 
-impl Part {
+impl ColumnPart {
     /// A column of a text file, the kind of which will show.
-    pub fn open() -> Part {
-        Part { rows: 0, values: Values::Unknown, odd: None }
+    pub fn open() -> ColumnPart {
+        ColumnPart { rows: 0, values: PartValues::Unknown, odd: None }
     }
 
     /// A column of a text file that is text whatever it holds.
-    pub fn text() -> Part {
-        Part { rows: 0, values: Values::Text(Codes::default()), odd: None }
+    pub fn text() -> ColumnPart {
+        ColumnPart { rows: 0, values: PartValues::Text(Codes::default()), odd: None }
     }
 
     /// A column whose type says what its values are.
-    pub fn typed(values: Values) -> Part {
-        Part { rows: 0, values, odd: None }
+    pub fn typed(values: PartValues) -> ColumnPart {
+        ColumnPart { rows: 0, values, odd: None }
     }
 
     /// The values, to which so many rows are added.
-    pub fn values_mut(&mut self, more: usize) -> &mut Values {
+    pub fn values_mut(&mut self, more: usize) -> &mut PartValues {
         self.rows += more;
         &mut self.values
     }
 
     /// The column once all of its rows are there: spelled out if it is to be text. Nothing but missing
     /// values say nothing of their kind, whatever the type.
-    pub fn finish(mut self, as_text: bool) -> Part {
+    pub fn finish(mut self, as_text: bool) -> ColumnPart {
         let all_missing = match &self.values {
-            Values::Number(values) => values.iter().all(|x| x.is_nan()),
-            Values::Single(values) => values.iter().all(|x| x.is_nan()),
-            Values::Logical(codes) => codes.iter().all(|&c| c == MISSING),
-            Values::Text(codes) => codes.levels.is_empty(),
-            Values::Unknown | Values::Clash => return self,
+            PartValues::Number(values) => values.iter().all(|x| x.is_nan()),
+            PartValues::Single(values) => values.iter().all(|x| x.is_nan()),
+            PartValues::Logical(codes) => codes.iter().all(|&c| c == MISSING),
+            PartValues::Text(codes) => codes.levels.is_empty(),
+            PartValues::Unknown | PartValues::Clash => return self,
         };
         self.values = match self.values {
-            _ if all_missing => Values::Unknown,
-            Values::Number(values) if as_text => {
+            _ if all_missing => PartValues::Unknown,
+            PartValues::Number(values) if as_text => {
                 spell(values.into_iter().map(|x| (!x.is_nan()).then(|| x.to_string())))
             }
-            Values::Single(values) if as_text => {
+            PartValues::Single(values) if as_text => {
                 spell(values.into_iter().map(|x| (!x.is_nan()).then(|| f64::from(x).to_string())))
             }
-            Values::Logical(codes) if as_text => {
+            PartValues::Logical(codes) if as_text => {
                 spell(codes.into_iter().map(|c| (c != MISSING).then(|| (c == 1).to_string())))
             }
             values => values,
@@ -234,14 +234,14 @@ impl Part {
     /// Adds a value of a text file, trimmed.
     pub fn push(&mut self, bytes: &[u8], line: u32) -> Result<(), Utf8Error> {
         match &mut self.values {
-            Values::Text(codes) => {
+            PartValues::Text(codes) => {
                 let word = std::str::from_utf8(bytes)?;
                 let code = if is_missing(bytes) { MISSING } else { codes.code(word) };
                 codes.push(code);
                 self.rows += 1;
                 return Ok(());
             }
-            Values::Clash => {
+            PartValues::Clash => {
                 // Not kept, but checked: the first fault of a file is the one to report.
                 std::str::from_utf8(bytes)?;
                 self.rows += 1;
@@ -255,41 +255,47 @@ impl Part {
             self.odd = Some(Odd { line, value });
         }
         match (&mut self.values, value) {
-            (Values::Number(numbers), Value::Finite(x)) => numbers.push(x),
-            (Values::Single(numbers), Value::Finite(x)) if is_single(x) => numbers.push(x as f32),
-            (Values::Single(numbers), Value::Finite(x)) => {
+            (PartValues::Number(numbers), Value::Finite(x)) => numbers.push(x),
+            (PartValues::Single(numbers), Value::Finite(x)) if is_single(x) => {
+                numbers.push(x as f32)
+            }
+            (PartValues::Single(numbers), Value::Finite(x)) => {
                 let mut numbers = widen(std::mem::take(numbers));
                 numbers.push(x);
-                self.values = Values::Number(numbers);
+                self.values = PartValues::Number(numbers);
             }
-            (Values::Single(numbers), Value::Missing | Value::NonFinite) => numbers.push(f32::NAN),
+            (PartValues::Single(numbers), Value::Missing | Value::NonFinite) => {
+                numbers.push(f32::NAN)
+            }
             // What is not finite stands as missing: it ends in an error or is read again as text.
-            (Values::Number(numbers), Value::Missing | Value::NonFinite) => numbers.push(f64::NAN),
-            (Values::Logical(codes), Value::Logical(yes)) => codes.push(u32::from(yes)),
-            (Values::Logical(codes), Value::Missing | Value::NonFinite) => codes.push(MISSING),
-            (Values::Unknown, Value::Missing | Value::NonFinite) => {}
-            (Values::Unknown, Value::Finite(x)) if is_single(x) => {
+            (PartValues::Number(numbers), Value::Missing | Value::NonFinite) => {
+                numbers.push(f64::NAN)
+            }
+            (PartValues::Logical(codes), Value::Logical(yes)) => codes.push(u32::from(yes)),
+            (PartValues::Logical(codes), Value::Missing | Value::NonFinite) => codes.push(MISSING),
+            (PartValues::Unknown, Value::Missing | Value::NonFinite) => {}
+            (PartValues::Unknown, Value::Finite(x)) if is_single(x) => {
                 let mut numbers = vec![f32::NAN; self.rows];
                 numbers.push(x as f32);
-                self.values = Values::Single(numbers);
+                self.values = PartValues::Single(numbers);
             }
-            (Values::Unknown, Value::Finite(x)) => {
+            (PartValues::Unknown, Value::Finite(x)) => {
                 let mut numbers = vec![f64::NAN; self.rows];
                 numbers.push(x);
-                self.values = Values::Number(numbers);
+                self.values = PartValues::Number(numbers);
             }
-            (Values::Unknown, Value::Logical(yes)) => {
+            (PartValues::Unknown, Value::Logical(yes)) => {
                 let mut codes = vec![MISSING; self.rows];
                 codes.push(u32::from(yes));
-                self.values = Values::Logical(codes);
+                self.values = PartValues::Logical(codes);
             }
-            (Values::Unknown, Value::Word) if self.odd.is_none() => {
+            (PartValues::Unknown, Value::Word) if self.odd.is_none() => {
                 let mut codes = Codes { codes: vec![MISSING; self.rows], ..Codes::default() };
                 let code = codes.code(std::str::from_utf8(bytes)?);
                 codes.push(code);
-                self.values = Values::Text(codes);
+                self.values = PartValues::Text(codes);
             }
-            _ => self.values = Values::Clash,
+            _ => self.values = PartValues::Clash,
         }
         self.rows += 1;
         Ok(())
@@ -306,75 +312,77 @@ impl Part {
     }
 
     /// What its values are. Text that began otherwise counts as text.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ColumnKind {
         match self.values {
-            Values::Unknown => Kind::Unknown,
-            Values::Number(_) => Kind::Number,
-            Values::Single(_) => Kind::Single,
-            Values::Logical(_) => Kind::Logical,
-            Values::Text(_) | Values::Clash => Kind::Text,
+            PartValues::Unknown => ColumnKind::Unknown,
+            PartValues::Number(_) => ColumnKind::Number,
+            PartValues::Single(_) => ColumnKind::Single,
+            PartValues::Logical(_) => ColumnKind::Logical,
+            PartValues::Text(_) | PartValues::Clash => ColumnKind::Text,
         }
     }
 
     /// Whether the parts of a column, one per file, make it text.
-    pub fn is_text<'a>(parts: impl Iterator<Item = &'a Part>) -> bool {
-        Kind::of(parts.map(Part::kind)) == Kind::Text
+    pub fn is_text<'a>(parts: impl Iterator<Item = &'a ColumnPart>) -> bool {
+        ColumnKind::of(parts.map(ColumnPart::kind)) == ColumnKind::Text
     }
 
     /// Whether this part can be part of a text column as it is.
     pub fn can_join_text(&self) -> bool {
         match self.values {
-            Values::Text(_) => true,
-            Values::Unknown => self.odd.is_none(),
+            PartValues::Text(_) => true,
+            PartValues::Unknown => self.odd.is_none(),
             _ => false,
         }
     }
 
     /// The parts behind each other. Those of different kinds make text that has to be read again.
-    pub fn concat(mut parts: Vec<Part>) -> Part {
+    pub fn concat(mut parts: Vec<ColumnPart>) -> ColumnPart {
         if parts.len() == 1 {
             return parts.swap_remove(0);
         }
         let rows = parts.iter().map(|part| part.rows).sum();
-        let kind = Kind::of(parts.iter().map(Part::kind));
-        let joinable = kind != Kind::Text || parts.iter().all(Part::can_join_text);
+        let kind = ColumnKind::of(parts.iter().map(ColumnPart::kind));
+        let joinable = kind != ColumnKind::Text || parts.iter().all(ColumnPart::can_join_text);
         let mut odd = None;
         let mut values = match kind {
-            _ if !joinable => Values::Clash,
-            Kind::Unknown => Values::Unknown,
-            Kind::Number => Values::Number(Vec::with_capacity(rows)),
-            Kind::Single => Values::Single(Vec::with_capacity(rows)),
-            Kind::Logical => Values::Logical(Vec::with_capacity(rows)),
-            Kind::Text => Values::Text(Codes::default()),
+            _ if !joinable => PartValues::Clash,
+            ColumnKind::Unknown => PartValues::Unknown,
+            ColumnKind::Number => PartValues::Number(Vec::with_capacity(rows)),
+            ColumnKind::Single => PartValues::Single(Vec::with_capacity(rows)),
+            ColumnKind::Logical => PartValues::Logical(Vec::with_capacity(rows)),
+            ColumnKind::Text => PartValues::Text(Codes::default()),
         };
         for part in parts {
             if odd.is_none() {
                 odd = part.odd;
             }
             match (&mut values, part.values) {
-                (Values::Clash | Values::Unknown, _) => {}
-                (Values::Number(all), Values::Number(values)) => all.extend(values),
-                (Values::Number(all), Values::Single(values)) => {
+                (PartValues::Clash | PartValues::Unknown, _) => {}
+                (PartValues::Number(all), PartValues::Number(values)) => all.extend(values),
+                (PartValues::Number(all), PartValues::Single(values)) => {
                     all.extend(values.into_iter().map(f64::from));
                 }
-                (Values::Number(all), _) => all.resize(all.len() + part.rows, f64::NAN),
-                (Values::Single(all), Values::Single(values)) => all.extend(values),
-                (Values::Single(all), _) => all.resize(all.len() + part.rows, f32::NAN),
-                (Values::Logical(all), Values::Logical(codes)) => all.extend(codes),
-                (Values::Logical(all), _) => all.resize(all.len() + part.rows, MISSING),
-                (Values::Text(all), Values::Text(text)) => all.append(text),
-                (Values::Text(all), _) => all.codes.resize(all.codes.len() + part.rows, MISSING),
+                (PartValues::Number(all), _) => all.resize(all.len() + part.rows, f64::NAN),
+                (PartValues::Single(all), PartValues::Single(values)) => all.extend(values),
+                (PartValues::Single(all), _) => all.resize(all.len() + part.rows, f32::NAN),
+                (PartValues::Logical(all), PartValues::Logical(codes)) => all.extend(codes),
+                (PartValues::Logical(all), _) => all.resize(all.len() + part.rows, MISSING),
+                (PartValues::Text(all), PartValues::Text(text)) => all.append(text),
+                (PartValues::Text(all), _) => {
+                    all.codes.resize(all.codes.len() + part.rows, MISSING)
+                }
             }
         }
-        Part { rows, values, odd }
+        ColumnPart { rows, values, odd }
     }
 
     /// The column that the parts make, in the order of the files. Each must be of the same kind or
     /// unknown.
-    pub fn join(parts: Vec<Part>) -> Column {
-        let all = Part::concat(parts);
+    pub fn join(parts: Vec<ColumnPart>) -> Column {
+        let all = ColumnPart::concat(parts);
         match all.values {
-            Values::Text(_) => all.into_text(),
+            PartValues::Text(_) => all.into_text(),
             _ => {
                 let settled = Settled::new(all.kind(), Codes::default());
                 all.settle(&settled).expect("the parts of a column are of one kind")
@@ -388,20 +396,20 @@ impl Part {
         let rows = self.rows;
         let text = |codes| Column::Text { codes, levels: settled.names.clone() };
         Some(match (settled.kind, self.values) {
-            (Kind::Number, Values::Number(values)) => Column::Number(values),
-            (Kind::Number, Values::Single(values)) => Column::Number(widen(values)),
-            (Kind::Number, Values::Unknown) => Column::Number(vec![f64::NAN; rows]),
-            (Kind::Single, Values::Single(values)) => Column::Single(values),
-            (Kind::Single, Values::Unknown) => Column::Single(vec![f32::NAN; rows]),
-            (Kind::Logical, Values::Logical(codes)) => Column::Logical(codes),
-            (Kind::Logical, Values::Unknown) => Column::Logical(vec![MISSING; rows]),
-            (Kind::Text, Values::Text(own)) => {
+            (ColumnKind::Number, PartValues::Number(values)) => Column::Number(values),
+            (ColumnKind::Number, PartValues::Single(values)) => Column::Number(widen(values)),
+            (ColumnKind::Number, PartValues::Unknown) => Column::Number(vec![f64::NAN; rows]),
+            (ColumnKind::Single, PartValues::Single(values)) => Column::Single(values),
+            (ColumnKind::Single, PartValues::Unknown) => Column::Single(vec![f32::NAN; rows]),
+            (ColumnKind::Logical, PartValues::Logical(codes)) => Column::Logical(codes),
+            (ColumnKind::Logical, PartValues::Unknown) => Column::Logical(vec![MISSING; rows]),
+            (ColumnKind::Text, PartValues::Text(own)) => {
                 let (mut codes, levels) = own.into_levels();
                 let new = levels.iter().map(|level| settled.codes.levels.get(level).copied());
                 renumber(&mut codes, &new.collect::<Option<Vec<u32>>>()?);
                 text(codes)
             }
-            (Kind::Text, Values::Unknown) => text(vec![MISSING; rows]),
+            (ColumnKind::Text, PartValues::Unknown) => text(vec![MISSING; rows]),
             _ => return None,
         })
     }
@@ -409,7 +417,7 @@ impl Part {
     /// The part as a column of text, which it must be or nothing but missing values.
     pub fn into_text(self) -> Column {
         let text = match self.values {
-            Values::Text(text) => text,
+            PartValues::Text(text) => text,
             _ => Codes { codes: vec![MISSING; self.rows], ..Codes::default() },
         };
         let (codes, levels) = text.into_levels();
@@ -419,14 +427,14 @@ impl Part {
     /// The values as numbers of lines, which they are in a converted copy.
     pub fn into_lines(self) -> Option<Vec<u32>> {
         match self.values {
-            Values::Number(values) => Some(values.into_iter().map(|v| v as u32).collect()),
+            PartValues::Number(values) => Some(values.into_iter().map(|v| v as u32).collect()),
             _ => None,
         }
     }
 
     /// Adds the levels of text, in the order of their numbers, to others.
     pub fn levels_to(&self, all: &mut Codes) {
-        let Values::Text(text) = &self.values else { return };
+        let PartValues::Text(text) = &self.values else { return };
         let mut levels: Vec<(&String, u32)> = text.levels.iter().map(|(l, &c)| (l, c)).collect();
         levels.sort_unstable_by_key(|(_, code)| *code);
         levels.into_iter().for_each(|(level, _)| {
@@ -437,7 +445,7 @@ impl Part {
 
 /// What a column is, known before its values are read.
 pub(super) struct Settled {
-    pub kind: Kind,
+    pub kind: ColumnKind,
     /// The numbers of the levels of text.
     codes: Codes,
     /// The levels in the order of their numbers.
@@ -446,12 +454,12 @@ pub(super) struct Settled {
 
 impl Settled {
     /// A column of this kind; the levels are for text. If nothing is known these are numbers.
-    pub fn new(kind: Kind, codes: Codes) -> Settled {
+    pub fn new(kind: ColumnKind, codes: Codes) -> Settled {
         let mut names = vec![String::new(); codes.levels.len()];
         for (level, &code) in &codes.levels {
             names[code as usize].clone_from(level);
         }
-        let kind = if kind == Kind::Unknown { Kind::Number } else { kind };
+        let kind = if kind == ColumnKind::Unknown { ColumnKind::Number } else { kind };
         Settled { kind, codes, names: Arc::new(names) }
     }
 }

@@ -5,7 +5,7 @@
 //! for which that turns out wrong, in a file or between files, are read a second time as text.
 //! So the text of numeric columns is never held in memory, and no file is read more than twice.
 
-use super::part::{FilePart, Part};
+use super::part::{ColumnPart, FilePart};
 use super::source::Source;
 use super::{Origin, Table, copies, csv, parquet};
 use crate::{Error, Place, Result};
@@ -130,8 +130,9 @@ impl<'a> Reader<'a> {
             decode(file, self, &columns, strict)
         }))?;
 
-        let is_text: Vec<bool> =
-            (0..names.len()).map(|i| Part::is_text(parts.iter().map(|p| &p.columns[i]))).collect();
+        let is_text: Vec<bool> = (0..names.len())
+            .map(|i| ColumnPart::is_text(parts.iter().map(|p| &p.columns[i])))
+            .collect();
         for (file, part) in files.iter().zip(&parts) {
             refuse_non_finite(file, &names, part, &is_text)?;
         }
@@ -144,7 +145,7 @@ impl<'a> Reader<'a> {
         // From the last column on, so that each file's part can be taken off without a copy.
         for name in names.into_iter().rev() {
             let parts = parts.iter_mut().filter_map(|p| p.columns.pop()).collect();
-            columns.push((name, Part::join(parts)));
+            columns.push((name, ColumnPart::join(parts)));
         }
         columns.reverse();
         Ok(ReadTable { table: Table::new(columns, origin), comments })
@@ -295,7 +296,7 @@ pub(super) fn reread_as_text(
     }
     if format_of(file)? == Format::Parquet {
         for i in again {
-            let column = std::mem::replace(&mut part.columns[i], Part::open());
+            let column = std::mem::replace(&mut part.columns[i], ColumnPart::open());
             part.columns[i] = column.finish(true);
         }
         return Ok(());

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// What is wrong with the text.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum RecordFault {
     /// It cannot be read.
     Io(io::Error),
     /// The quote that was opened on this line is not closed before the end of the file.
@@ -77,7 +77,7 @@ impl<R: BufRead> Records<R> {
     }
 
     /// Goes on to the next record and returns the line on which it begins; none at the end.
-    pub fn next(&mut self) -> Result<Option<u64>, Fault> {
+    pub fn next(&mut self) -> Result<Option<u64>, RecordFault> {
         loop {
             self.text.clear();
             if !self.more()? {
@@ -127,13 +127,13 @@ impl<R: BufRead> Records<R> {
     }
 
     /// Reads another line behind the text; false at the end of the file.
-    fn more(&mut self) -> Result<bool, Fault> {
-        let read = self.input.read_until(b'\n', &mut self.text).map_err(Fault::Io)?;
+    fn more(&mut self) -> Result<bool, RecordFault> {
+        let read = self.input.read_until(b'\n', &mut self.text).map_err(RecordFault::Io)?;
         self.lines += u64::from(read > 0);
         Ok(read > 0)
     }
 
-    fn split(&mut self, delimiter: u8) -> Result<(), Fault> {
+    fn split(&mut self, delimiter: u8) -> Result<(), RecordFault> {
         self.fields.clear();
         let mut at = 0;
         loop {
@@ -145,7 +145,7 @@ impl<R: BufRead> Records<R> {
                 match self.text[at..] {
                     [] | [b'\n'] | [b'\r', b'\n'] | [b'\r'] => return Ok(()),
                     [byte, ..] if byte == delimiter => at += 1,
-                    _ => return Err(Fault::Behind(self.lines)),
+                    _ => return Err(RecordFault::Behind(self.lines)),
                 }
             } else {
                 let length = memchr::memchr(delimiter, &self.text[at..]);
@@ -164,13 +164,13 @@ impl<R: BufRead> Records<R> {
     }
 
     /// A quoted field from behind its opening quote, and where its closing quote ends.
-    fn quoted(&mut self, begin: usize) -> Result<(Range<usize>, usize), Fault> {
+    fn quoted(&mut self, begin: usize) -> Result<(Range<usize>, usize), RecordFault> {
         let opened = self.lines;
         let (mut at, mut end) = (begin, begin);
         loop {
             if at == self.text.len() {
                 if !self.more()? {
-                    return Err(Fault::Open(opened));
+                    return Err(RecordFault::Open(opened));
                 }
                 continue;
             }
@@ -195,7 +195,7 @@ mod tests {
 
     type Read = Vec<(u64, Vec<String>)>;
 
-    fn read(text: &str, delimiter: Option<u8>) -> Result<(Read, u64), Fault> {
+    fn read(text: &str, delimiter: Option<u8>) -> Result<(Read, u64), RecordFault> {
         let mut records = Records::new(text.as_bytes(), delimiter, Some('#'));
         let mut all = Vec::new();
         while let Some(line) = records.next()? {
@@ -225,9 +225,9 @@ mod tests {
 
     #[test]
     fn faulty_quotes_are_found_with_their_line() {
-        assert!(matches!(read("a\n1\n\n\"2\n3\n", None), Err(Fault::Open(4))));
-        assert!(matches!(read("a\n\"1\n2\",\"", None), Err(Fault::Open(3))));
-        assert!(matches!(read("a\n\"1\"2\n", None), Err(Fault::Behind(2))));
+        assert!(matches!(read("a\n1\n\n\"2\n3\n", None), Err(RecordFault::Open(4))));
+        assert!(matches!(read("a\n\"1\n2\",\"", None), Err(RecordFault::Open(3))));
+        assert!(matches!(read("a\n\"1\"2\n", None), Err(RecordFault::Behind(2))));
     }
 
     #[test]

@@ -54,7 +54,7 @@ struct Agreement {
 }
 
 /// What a column is over all shards.
-enum Kind {
+enum ColumnRole {
     Number(Moments),
     Factor(Levels),
     Logical(Levels),
@@ -119,17 +119,17 @@ impl Agreement {
 
     /// What a column is: numbers if all of its values are, true or false likewise, else a factor;
     /// but numbers with a few words among them are a mistake.
-    fn column(&mut self, name: &str) -> Result<Option<Kind>> {
+    fn column(&mut self, name: &str) -> Result<Option<ColumnRole>> {
         let fact = match self.fact(Request::Column(name.to_string())) {
             Some(Fact::Column(fact)) => fact,
             other => return not_that(other),
         };
         let ColumnFact { numbers, unlisted, words, logical, levels, first_word } = fact;
         if words == 0 {
-            return Ok(Some(Kind::Number(numbers)));
+            return Ok(Some(ColumnRole::Number(numbers)));
         }
         if logical == words && numbers.rows == 0 {
-            return Ok(Some(Kind::Logical(levels)));
+            return Ok(Some(ColumnRole::Logical(levels)));
         }
         if let Some(word) = first_word.filter(|_| numbers.rows > words) {
             let message = format!(
@@ -143,9 +143,9 @@ impl Agreement {
         }
         if unlisted > 0 {
             // Some shard read the column as numbers: it has to spell them out as levels.
-            return Ok(self.levels(&Expr::Column(name.to_string()))?.map(Kind::Factor));
+            return Ok(self.levels(&Expr::Column(name.to_string()))?.map(ColumnRole::Factor));
         }
-        Ok(Some(Kind::Factor(levels)))
+        Ok(Some(ColumnRole::Factor(levels)))
     }
 
     /// The expression with every `scale()` inside it settled.
@@ -201,11 +201,11 @@ impl Agreement {
             _ => match expr.bare() {
                 Expr::Column(name) => Ok(match self.column(name)? {
                     None => None,
-                    Some(Kind::Number(_)) => Some(Variable::Number(expr.clone())),
-                    Some(Kind::Logical(_)) => {
+                    Some(ColumnRole::Number(_)) => Some(Variable::Number(expr.clone())),
+                    Some(ColumnRole::Logical(_)) => {
                         Some(Variable::Factor { expr: expr.clone(), levels: true_or_false() })
                     }
-                    Some(Kind::Factor(levels)) => Some(factor(expr, expr.clone(), levels)?),
+                    Some(ColumnRole::Factor(levels)) => Some(factor(expr, expr.clone(), levels)?),
                 }),
                 _ if expr.is_logical() => Ok(self
                     .settle(expr)?
@@ -255,12 +255,12 @@ impl Agreement {
         if let Expr::Column(name) = expr.bare() {
             return match self.column(name)? {
                 None => Ok(None),
-                Some(Kind::Number(moments)) => {
+                Some(ColumnRole::Number(moments)) => {
                     let number = ResponseKind::Number;
                     Response::new(text, number, expr.clone(), moments).map(Some)
                 }
-                Some(Kind::Factor(levels)) => classes(expr.clone(), levels),
-                Some(Kind::Logical(levels)) => {
+                Some(ColumnRole::Factor(levels)) => classes(expr.clone(), levels),
+                Some(ColumnRole::Logical(levels)) => {
                     let moments = two_valued(&levels, Some(truth_name(true)));
                     let kind = ResponseKind::Classes { levels: true_or_false() };
                     Response::new(text, kind, expr.clone(), moments).map(Some)

@@ -23,13 +23,13 @@ pub struct Scratch {
     folder: PathBuf,
     file: File,
     end: u64,
-    shards: Vec<Waiting>,
+    shards: Vec<Unwritten>,
     waiting: usize,
 }
 
 /// A shard's rows: what is written, and what is to be.
 #[derive(Default)]
-struct Waiting {
+struct Unwritten {
     extents: Vec<Extent>,
     rows: usize,
     table: Table,
@@ -94,7 +94,7 @@ impl Scratch {
     /// A new file in this folder for so many shards.
     pub fn new(folder: &Path, shards: usize) -> Result<Scratch> {
         let file = tempfile::tempfile_in(folder).map_err(|source| failed(folder, source))?;
-        let shards = (0..shards).map(|_| Waiting::default()).collect();
+        let shards = (0..shards).map(|_| Unwritten::default()).collect();
         Ok(Scratch { folder: folder.to_path_buf(), file, end: 0, shards, waiting: 0 })
     }
 
@@ -152,7 +152,7 @@ impl Scratch {
     pub fn finish(mut self) -> Result<Vec<Stored>> {
         self.write_all()?;
         let (file, folder) = (Arc::new(self.file), Arc::new(self.folder));
-        let stored = |shard: Waiting| Stored {
+        let stored = |shard: Unwritten| Stored {
             folder: folder.clone(),
             file: file.clone(),
             shape: Arc::new(shard.table),

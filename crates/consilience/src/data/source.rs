@@ -8,7 +8,7 @@
 use super::copies::{self, Copy};
 use super::files::{Format, format_of};
 use super::parquet::{self, Outline, Stream};
-use super::part::{Codes, FilePart, Kind, Part, Settled};
+use super::part::{Codes, ColumnKind, ColumnPart, FilePart, Settled};
 use super::read::{
     Event, Reader, TextFormat, Wanted, changed, column_names, counted, decode, refuse_non_finite,
     reread_as_text, select, wanted_names,
@@ -99,7 +99,7 @@ impl Input<FilePart> {
         Ok(Input::Columnar { path: copy.path.clone(), copy: Some(copy), outline })
     }
 
-    fn kind(&self, column: usize) -> Kind {
+    fn kind(&self, column: usize) -> ColumnKind {
         match self {
             Input::Columnar { outline, .. } => outline.kinds[column],
             Input::Memory(part) => part.columns[column].kind(),
@@ -130,9 +130,9 @@ impl Source {
         let mut inputs =
             files.iter().map(|file| open(file, &unmarked)).collect::<Result<Vec<_>>>()?;
         find_empty_columns(&mut inputs)?;
-        let kind = |i: usize| Kind::of(inputs.iter().map(|input| input.kind(i)));
-        let kinds: Vec<Kind> = (0..names.len()).map(kind).collect();
-        let is_text: Vec<bool> = kinds.iter().map(|&kind| kind == Kind::Text).collect();
+        let kind = |i: usize| ColumnKind::of(inputs.iter().map(|input| input.kind(i)));
+        let kinds: Vec<ColumnKind> = (0..names.len()).map(kind).collect();
+        let is_text: Vec<bool> = kinds.iter().map(|&kind| kind == ColumnKind::Text).collect();
         let mut comments = 0;
         for (file, input) in files.iter().zip(&mut inputs) {
             match input {
@@ -140,8 +140,8 @@ impl Source {
                 Input::Columnar { copy: Some(copy), outline, .. } => {
                     comments += copy.comments;
                     // The way it is written in the text, which the copy does not know.
-                    let is_other = |(kind, text): (&Kind, &bool)| {
-                        *text && !matches!(kind, Kind::Text | Kind::Unknown)
+                    let is_other = |(kind, text): (&ColumnKind, &bool)| {
+                        *text && !matches!(kind, ColumnKind::Text | ColumnKind::Unknown)
                     };
                     if outline.kinds.iter().zip(&is_text).any(is_other) {
                         *input = open(file, &is_text)?;
@@ -279,7 +279,9 @@ impl<'a> Blocks<'a> {
         let columns: Vec<Option<Column>> = columns
             .into_par_iter()
             .zip(&self.source.settled)
-            .map(|(column, settled)| column.finish(settled.kind == Kind::Text).settle(settled))
+            .map(|(column, settled)| {
+                column.finish(settled.kind == ColumnKind::Text).settle(settled)
+            })
             .collect();
         let columns: Option<Vec<Column>> = columns.into_iter().collect();
         let columns = columns.ok_or_else(|| changed(path))?;
@@ -305,9 +307,9 @@ fn find_empty_columns(inputs: &mut [Input<FilePart>]) -> Result<()> {
             let mut read = 0;
             while read < at_most && found.contains(&false) {
                 let Some(columns) = stream.next(at_most.min(SURVEY))? else { break };
-                read += columns.first().map_or(0, Part::rows);
+                read += columns.first().map_or(0, ColumnPart::rows);
                 for (found, column) in found.iter_mut().zip(columns) {
-                    *found |= column.finish(false).kind() != Kind::Unknown;
+                    *found |= column.finish(false).kind() != ColumnKind::Unknown;
                 }
             }
             let mut found = found.into_iter();
@@ -316,7 +318,7 @@ fn find_empty_columns(inputs: &mut [Input<FilePart>]) -> Result<()> {
                 break;
             }
         }
-        empty.into_iter().for_each(|i| outline.kinds[i] = Kind::Unknown);
+        empty.into_iter().for_each(|i| outline.kinds[i] = ColumnKind::Unknown);
     }
     Ok(())
 }

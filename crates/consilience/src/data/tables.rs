@@ -1,7 +1,7 @@
 //! Tables in memory as a source of data: Arrow's record batches, from this program or another.
 
 use super::arrays;
-use super::part::Part;
+use super::part::ColumnPart;
 use super::read::{Wanted, check_names, select, wanted_names};
 use super::{Origin, Table};
 use crate::{Error, Place, Result};
@@ -76,11 +76,11 @@ impl Tables {
         let mut columns = Vec::with_capacity(names.len());
         // From the last column on: what is joined is not kept twice.
         for name in names.into_iter().rev() {
-            let mut column: Vec<Part> = parts.iter_mut().filter_map(Vec::pop).collect();
-            if Part::is_text(column.iter()) {
+            let mut column: Vec<ColumnPart> = parts.iter_mut().filter_map(Vec::pop).collect();
+            if ColumnPart::is_text(column.iter()) {
                 column = column.into_iter().map(|part| part.finish(true)).collect();
             }
-            columns.push((name, Part::join(column)));
+            columns.push((name, ColumnPart::join(column)));
         }
         columns.reverse();
         Ok(Table::new(columns, Origin { files, rows }))
@@ -105,7 +105,7 @@ fn names(table: &BatchReader, name: &Path) -> Result<Vec<String>> {
 }
 
 /// These columns of one table, and how many rows it has: at least one. Others are not looked at.
-fn decode(name: &Path, table: BatchReader, wanted: &[String]) -> Result<(Vec<Part>, u32)> {
+fn decode(name: &Path, table: BatchReader, wanted: &[String]) -> Result<(Vec<ColumnPart>, u32)> {
     let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
     let places = select(name, &wanted, false, &names(&table, name)?)?;
     let schema = table.schema();

@@ -34,7 +34,7 @@ pub enum Path {
 
 /// A loop over rows, written for any CPU. `run` has to be inlined, so that it is compiled with the
 /// instructions that its CPU has.
-pub trait Work {
+pub trait Pass {
     /// What it computes.
     type Out;
     /// Computes it.
@@ -74,7 +74,7 @@ impl Path {
     }
 
     /// Runs a loop this way.
-    pub fn run<W: Work>(self, work: W) -> W::Out {
+    pub fn run<W: Pass>(self, work: W) -> W::Out {
         match self {
             Path::Portable => work.run(Portable),
             // SAFETY: the token proves that the CPU has the instructions.
@@ -89,12 +89,12 @@ impl Path {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-fn avx2<W: Work>(cpu: Avx2, work: W) -> W::Out {
+fn avx2<W: Pass>(cpu: Avx2, work: W) -> W::Out {
     work.run(cpu)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-fn avx512<W: Work>(cpu: Avx512, work: W) -> W::Out {
+fn avx512<W: Pass>(cpu: Avx512, work: W) -> W::Out {
     work.run(cpu)
 }

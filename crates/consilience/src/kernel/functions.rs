@@ -119,7 +119,7 @@ pub fn mills<C: Cpu>(cpu: C, z: C::V) -> C::V {
 
 #[cfg(test)]
 mod tests {
-    use super::super::dispatch::{Path, Work};
+    use super::super::dispatch::{Pass, Path};
     use super::*;
     use crate::math::special::log_normal_cdf;
 
@@ -140,7 +140,7 @@ mod tests {
         points: &'a [f64],
     }
 
-    impl Work for At<'_> {
+    impl Pass for At<'_> {
         type Out = Vec<f64>;
         #[inline(always)]
         fn run<C: Cpu>(self, cpu: C) -> Vec<f64> {

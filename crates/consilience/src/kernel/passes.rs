@@ -1,6 +1,6 @@
 //! The loops over rows: values at many points, and derivatives at one.
 
-use super::dispatch::Work;
+use super::dispatch::Pass;
 use super::family::Family;
 use super::large::{LargeNegativeBinomial, LargePoisson};
 use super::laws::{
@@ -31,7 +31,7 @@ macro_rules! with_law {
 }
 
 /// The log-likelihood at many points.
-pub struct Values<'a> {
+pub struct ValuePass<'a> {
     pub rows: &'a Rows,
     pub points: &'a [(&'a [f64], f64)],
     pub out: &'a mut [f64],
@@ -72,7 +72,7 @@ fn unit(family: Family) -> f64 {
     }
 }
 
-impl Work for Values<'_> {
+impl Pass for ValuePass<'_> {
     type Out = ();
 
     #[inline(always)]
@@ -86,8 +86,8 @@ impl Work for Values<'_> {
 }
 
 #[inline(always)]
-fn tiles<C: Cpu, const D: usize>(cpu: C, work: Values<'_>) {
-    let Values { rows, points, out } = work;
+fn tiles<C: Cpu, const D: usize>(cpu: C, work: ValuePass<'_>) {
+    let ValuePass { rows, points, out } = work;
     // What is left over goes one by one; no point's value depends on its company.
     let (whole, rest) = points.split_at(points.len() / D * D);
     let many: Vec<Tile<D>> = whole.chunks_exact(D).map(|c| Tile::new(rows, c)).collect();
@@ -204,7 +204,7 @@ struct Sums {
     crosses: [Line; GROUP],
 }
 
-impl<const HESSIAN: bool> Work for Derive<'_, HESSIAN> {
+impl<const HESSIAN: bool> Pass for Derive<'_, HESSIAN> {
     type Out = (f64, Extra, Matrix);
 
     #[inline(always)]

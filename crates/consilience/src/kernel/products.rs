@@ -1,6 +1,6 @@
 //! Products with X: predictors, X'v and X'·diag(w)·X.
 
-use super::dispatch::Work;
+use super::dispatch::Pass;
 use super::panels::GROUP;
 use super::rows::{Cut, Rows, signed};
 use super::simd::{Cpu, Lanes, Line, Vector};
@@ -161,7 +161,7 @@ pub struct Gram<'a> {
     pub weights: &'a [Lanes],
 }
 
-impl Work for Gram<'_> {
+impl Pass for Gram<'_> {
     type Out = Matrix;
 
     #[inline(always)]
@@ -188,7 +188,7 @@ pub struct Transposed<'a> {
     pub v: &'a [Lanes],
 }
 
-impl Work for Transposed<'_> {
+impl Pass for Transposed<'_> {
     type Out = Vec<f64>;
 
     #[inline(always)]
@@ -216,7 +216,7 @@ pub struct Predict<'a> {
     pub out: &'a mut [Lanes],
 }
 
-impl Work for Predict<'_> {
+impl Pass for Predict<'_> {
     type Out = ();
 
     #[inline(always)]

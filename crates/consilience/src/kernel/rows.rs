@@ -3,7 +3,7 @@
 use super::dispatch::{Kernel, Path};
 use super::family::Family;
 use super::panels::{BLOCK, GROUP, Margins, Store, group_of, panel_of};
-use super::passes::{Derive, Gram, Predict, Transposed, Values};
+use super::passes::{Derive, Gram, Predict, Transposed, ValuePass};
 use super::simd::{LANES, Lanes, Line};
 use crate::math::{Compensated, Matrix, dot_compensated};
 use crate::target::Expansion;
@@ -417,7 +417,7 @@ impl Rows {
     /// The rows' part of the log-likelihood at each point (β, a); a is the log dispersion of a
     /// negative binomial and unused otherwise. Points share a block of rows while it is in cache.
     pub fn values(&self, points: &[(&[f64], f64)], out: &mut [f64]) {
-        self.path.run(Values { rows: self, points, out });
+        self.path.run(ValuePass { rows: self, points, out });
         for (out, (beta, a)) in out.iter_mut().zip(points) {
             *out += self.known_part(beta, *a);
         }

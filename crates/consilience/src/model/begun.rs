@@ -1,7 +1,7 @@
 //! Likelihoods under construction.
 
 use super::chunks::{Away, chunk_rows, over_chunks};
-use super::common::{Common, Room};
+use super::common::{Common, HasRoom};
 use super::piece::{Piece, Whole};
 use super::{Family, Likelihood, Model};
 use crate::data::ShardData;
@@ -20,7 +20,11 @@ pub struct Begun {
 impl Begun {
     /// The likelihood of a model on a shard's rows, some of which it may have in common with others, in so
     /// far as there is room for these.
-    pub fn new(model: &Model, data: &ShardData, common: Option<(&Common, Room)>) -> Result<Begun> {
+    pub fn new(
+        model: &Model,
+        data: &ShardData,
+        common: Option<(&Common, HasRoom)>,
+    ) -> Result<Begun> {
         let regression = model.regression().ok_or_else(|| {
             let message = format!("there is no likelihood `{}` here", model.likelihood_name());
             Error::numeric(message)
@@ -55,7 +59,7 @@ impl Begun {
     /// Builds the rest, with rows that are the model's own. An outcome that the family cannot have is an
     /// error that names its place. Chunks of rows stay in memory if `room` says so, which is told how many
     /// bytes they take; others are fetched again whenever they are needed.
-    pub fn finish(self, room: Room) -> Result<Likelihood> {
+    pub fn finish(self, room: HasRoom) -> Result<Likelihood> {
         let Begun { whole, data, fixed_extra, ranges, views } = self;
         let own = over_chunks(ranges.len(), |k| {
             if views[k].is_some() {

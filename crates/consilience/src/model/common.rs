@@ -42,7 +42,7 @@ struct Columns {
 const MOST_ROWS: usize = 256;
 
 /// Whether there is room for so many bytes more.
-pub type Room<'a> = &'a (dyn Fn(usize) -> bool + Sync);
+pub type HasRoom<'a> = &'a (dyn Fn(usize) -> bool + Sync);
 
 impl Common {
     /// For models like this one, on these rows.
@@ -70,7 +70,7 @@ impl Common {
         &self,
         regression: &Regression,
         rows: Range<usize>,
-        room: Room,
+        room: HasRoom,
     ) -> Option<Piece> {
         if self.family == Family::Gaussian || self.design.weights.is_some() {
             return None;
@@ -142,7 +142,7 @@ impl Common {
     }
 
     /// What stands beside the columns, of all rows.
-    fn margins(&self, room: Room) -> Option<&Arc<Margins>> {
+    fn margins(&self, room: HasRoom) -> Option<&Arc<Margins>> {
         let build = || {
             if !room(Margins::memory(self.data.rows())) {
                 return None;
@@ -173,7 +173,7 @@ impl Common {
         numbers: &[u32],
         rows: &Range<usize>,
         margins: &Margins,
-        room: Room,
+        room: HasRoom,
     ) -> Option<Arc<Store>> {
         if !room(Store::memory(rows.len(), numbers.len())) {
             return None;

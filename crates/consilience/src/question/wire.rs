@@ -22,13 +22,13 @@ pub(super) struct Asked {
 struct Asking {
     name: String,
     parameters: Vec<Parameter>,
-    likelihood: Likelihood,
+    likelihood: Sent,
     share: Share,
     thetas: Arc<Matrix>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-enum Likelihood {
+enum Sent {
     /// The numbers of a design and of its columns.
     Regression {
         family: Family,
@@ -56,13 +56,13 @@ impl From<Vec<Points>> for Asked {
                 name: model.name.clone(),
                 parameters: model.parameters.clone(),
                 likelihood: match &model.body {
-                    Body::Regression(r) => Likelihood::Regression {
+                    Body::Regression(r) => Sent::Regression {
                         family: r.family,
                         design: number(&r.design),
                         active: r.active.clone(),
                         kernel: r.kernel,
                     },
-                    Body::Foreign { likelihood } => Likelihood::Foreign(likelihood.clone()),
+                    Body::Foreign { likelihood } => Sent::Foreign(likelihood.clone()),
                 },
                 share,
                 thetas,
@@ -79,12 +79,12 @@ impl TryFrom<Asked> for Vec<Points> {
         let Asked { designs, models } = asked;
         let points = |asking: Asking| {
             let body = match asking.likelihood {
-                Likelihood::Regression { family, design, active, kernel } => {
+                Sent::Regression { family, design, active, kernel } => {
                     let design = designs.get(design as usize).cloned();
                     let design = design.ok_or("a model over a design that is not there")?;
                     Body::Regression(Regression { family, design, active, kernel })
                 }
-                Likelihood::Foreign(likelihood) => Body::Foreign { likelihood },
+                Sent::Foreign(likelihood) => Body::Foreign { likelihood },
             };
             let (name, parameters) = (asking.name, asking.parameters);
             let model = Arc::new(Model { name, parameters, body });

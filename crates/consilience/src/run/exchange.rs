@@ -2,7 +2,7 @@
 
 use super::decode::decode;
 use super::directory::Run;
-use super::message::{self, AnswerHeader, Kind, LARGEST_LETTER, QuestionHeader, Reply, hex};
+use super::message::{self, AnswerHeader, FileKind, LARGEST_LETTER, QuestionHeader, Reply, hex};
 use crate::draft::make_folder;
 use crate::question::{Answer, Question};
 use crate::{Error, Place, Result};
@@ -51,7 +51,7 @@ impl QuestionFile {
 
     /// Takes a question file's bytes apart, or says what is wrong with them.
     pub fn parse(bytes: &[u8]) -> std::result::Result<QuestionFile, String> {
-        let parsed = message::parse::<QuestionHeader>(bytes, Kind::Question)?;
+        let parsed = message::parse::<QuestionHeader>(bytes, FileKind::Question)?;
         let (header, posed) = (parsed.header, decode::<Posed>(parsed.body)?);
         let kinds = posed.questions.iter().map(|q| q.kind());
         if posed.questions.is_empty() || !kinds.eq(header.asks.iter().map(String::as_str)) {
@@ -144,7 +144,7 @@ impl AnswerFile {
 
 /// Takes an answer file's bytes apart.
 pub(super) fn parse_answer(bytes: &[u8]) -> std::result::Result<AnswerFile, String> {
-    let parsed = message::parse::<AnswerHeader>(bytes, Kind::Answer)?;
+    let parsed = message::parse::<AnswerHeader>(bytes, FileKind::Answer)?;
     let replies: Vec<Reply> = decode(parsed.body)?;
     if replies.len() != parsed.header.asks.len() {
         return Err("it has not as many answers as its header names".into());
@@ -161,7 +161,7 @@ pub(crate) fn is_question(path: &Path) -> bool {
 }
 
 /// What is known of a shard's answer.
-pub(super) enum Found {
+pub(super) enum FoundAnswer {
     Missing,
     Refused(Error),
     Whole(AnswerHeader, Vec<Reply>),
@@ -214,7 +214,7 @@ pub(super) fn pose(run: &Run, round: u64, questions: &[Question]) -> Result<Ques
         );
         return Err(Error::input(message));
     }
-    let file = message::encode(Kind::Question, &header, &bytes, None);
+    let file = message::encode(FileKind::Question, &header, &bytes, None);
     let asked = QuestionFile { header, posed };
     let path = asked.path(run);
     // A whole file of this name holds these questions; one that was damaged is written again.
@@ -235,14 +235,14 @@ pub(super) fn answer_path(run: &Run, question: &str, shard: usize) -> PathBuf {
 
 /// Looks for a shard's answer to a question. What is wrong with a file is no failure of the run; a
 /// file that is there and cannot be read is.
-pub(super) fn find(run: &Run, asked: &QuestionFile, shard: usize) -> Result<Found> {
+pub(super) fn find(run: &Run, asked: &QuestionFile, shard: usize) -> Result<FoundAnswer> {
     let path = answer_path(run, &asked.header.question, shard);
     let bytes = match message::load(&path, asked.largest_answer()) {
         Ok(bytes) => bytes,
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-            return Ok(Found::Missing);
+            return Ok(FoundAnswer::Missing);
         }
-        Err(error) if error.is_input() => return Ok(Found::Refused(error)),
+        Err(error) if error.is_input() => return Ok(FoundAnswer::Refused(error)),
         Err(error) => return Err(error),
     };
     let read = examine(run, asked, &bytes).and_then(|(header, replies)| {
@@ -253,8 +253,8 @@ pub(super) fn find(run: &Run, asked: &QuestionFile, shard: usize) -> Result<Foun
         }
     });
     Ok(match read {
-        Ok((header, replies)) => Found::Whole(header, replies),
-        Err(message) => Found::Refused(Error::input_at(Place::file(&path), message)),
+        Ok((header, replies)) => FoundAnswer::Whole(header, replies),
+        Err(message) => FoundAnswer::Refused(Error::input_at(Place::file(&path), message)),
     })
 }
 
@@ -264,7 +264,7 @@ pub(super) fn examine(
     asked: &QuestionFile,
     bytes: &[u8],
 ) -> std::result::Result<(AnswerHeader, Vec<Reply>), String> {
-    let parsed = message::parse::<AnswerHeader>(bytes, Kind::Answer)?;
+    let parsed = message::parse::<AnswerHeader>(bytes, FileKind::Answer)?;
     let header = parsed.header;
     let manifest = run.manifest();
     if header.study != manifest.study_hash {

@@ -1,7 +1,7 @@
 //! The engine whose shards answer by files.
 
 use super::directory::Run;
-use super::exchange::{Found, answer_path, find, pose};
+use super::exchange::{FoundAnswer, answer_path, find, pose};
 use super::message::{AnswerHeader, Reply};
 use crate::compare::Comparison;
 use crate::engine::{Answered, Engine};
@@ -146,12 +146,12 @@ impl Engine for Files<'_> {
                     continue;
                 }
                 match find(self.run, &asked, shard)? {
-                    Found::Missing => missing.push(shard),
-                    Found::Refused(error) => {
+                    FoundAnswer::Missing => missing.push(shard),
+                    FoundAnswer::Refused(error) => {
                         refused.push(error);
                         missing.push(shard);
                     }
-                    Found::Whole(header, whole) => {
+                    FoundAnswer::Whole(header, whole) => {
                         *slot = Some(whole);
                         if questions.iter().any(|_| answered().is_break()) {
                             return Err(Error::Stopped);

@@ -37,16 +37,16 @@ const LONGEST_HEADER: usize = 64 << 10;
 
 /// What a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FileKind {
     Question,
     Answer,
 }
 
-impl Kind {
+impl FileKind {
     fn name(self) -> &'static str {
         match self {
-            Kind::Question => "question",
-            Kind::Answer => "answer",
+            FileKind::Question => "question",
+            FileKind::Answer => "answer",
         }
     }
 }
@@ -175,7 +175,7 @@ impl Failure {
 }
 
 /// A file taken apart.
-pub(super) struct Message<'a, H> {
+pub(super) struct TakenApart<'a, H> {
     pub header: H,
     pub body: &'a [u8],
     /// Who signed it, as text; the signature is good.
@@ -191,7 +191,7 @@ pub(super) fn sha256(pieces: &[&[u8]]) -> [u8; 32] {
 
 /// The bytes of a file.
 pub(super) fn encode(
-    kind: Kind,
+    kind: FileKind,
     header: &impl Serialize,
     body: &[u8],
     key: Option<&SigningKey>,
@@ -213,8 +213,8 @@ pub(super) fn encode(
 /// Takes a file apart, or says what is wrong with it.
 pub(super) fn parse<H: DeserializeOwned>(
     bytes: &[u8],
-    kind: Kind,
-) -> std::result::Result<Message<'_, H>, String> {
+    kind: FileKind,
+) -> std::result::Result<TakenApart<'_, H>, String> {
     let what = kind.name();
     if bytes.is_empty() {
         return Err("the file is empty; send it again".into());
@@ -307,7 +307,7 @@ pub(super) fn parse<H: DeserializeOwned>(
     };
     let header =
         serde_json::from_str(json).map_err(|error| format!("its header is not sound: {error}"))?;
-    Ok(Message { header, body: rest, signer })
+    Ok(TakenApart { header, body: rest, signer })
 }
 
 /// Reads a file of at most so many bytes; what is larger is not read at all.
@@ -355,7 +355,7 @@ pub(crate) fn encode_answer(
     key: Option<&SigningKey>,
 ) -> Vec<u8> {
     let body = postcard::to_stdvec(replies).expect("an answer can always be written");
-    encode(Kind::Answer, header, &body, key)
+    encode(FileKind::Answer, header, &body, key)
 }
 
 /// SHA-256 of a file's bytes as text.

@@ -3,7 +3,7 @@
 use super::directory::Run;
 use super::exchange::{QuestionFile, answer_path, examine};
 use super::manifest::{SchemaColumn, ShardEntry};
-use super::message::{self, AnswerHeader, Kind, hex, sha256, unhex};
+use super::message::{self, AnswerHeader, FileKind, hex, sha256, unhex};
 use crate::compare::PartitionReport;
 use crate::plan::{Gathered, Outline};
 use crate::study::StudyFile;
@@ -137,7 +137,8 @@ impl Run {
         let wrong = |message: String| Error::input_at(Place::file(path), message);
         let limit = asked.iter().map(QuestionFile::largest_answer).max().unwrap_or(1 << 20);
         let bytes = message::load(path, limit)?;
-        let header = message::parse::<AnswerHeader>(&bytes, Kind::Answer).map_err(wrong)?.header;
+        let header =
+            message::parse::<AnswerHeader>(&bytes, FileKind::Answer).map_err(wrong)?.header;
         if header.study != self.manifest().study_hash {
             return Err(wrong("it is an answer of another study".into()));
         }

@@ -1,7 +1,7 @@
 //! How far a run is.
 
 use super::directory::Run;
-use super::exchange::{Found, find};
+use super::exchange::{FoundAnswer, find};
 use super::message::Reply;
 use crate::Result;
 use serde::Serialize;
@@ -58,12 +58,12 @@ impl Run {
             for &shard in &active {
                 let name = || manifest.shards[shard].name.clone();
                 match find(self, &asked, shard)? {
-                    Found::Missing => round.missing.push(name()),
-                    Found::Refused(error) => {
+                    FoundAnswer::Missing => round.missing.push(name()),
+                    FoundAnswer::Refused(error) => {
                         round.missing.push(name());
                         round.refused.push(error.to_string());
                     }
-                    Found::Whole(_, replies) => {
+                    FoundAnswer::Whole(_, replies) => {
                         round.answered += 1;
                         let failure = replies.into_iter().find_map(|reply| match reply {
                             Reply::Failure(failure) => Some(failure.error(shard).to_string()),

@@ -1,7 +1,7 @@
 //! A worker: answers the open questions of shards whose rows are in the run directory.
 
 use super::directory::{Lock, Run};
-use super::exchange::{Found, QuestionFile, answer_path, find};
+use super::exchange::{FoundAnswer, QuestionFile, answer_path, find};
 use super::message::{
     AnswerHeader, Failure, LARGEST_LETTER, LARGEST_QUESTION, Reply, encode_answer,
 };
@@ -191,13 +191,13 @@ impl Run {
         };
         for asked in self.questions()? {
             match find(self, &asked, shard)? {
-                Found::Whole(header, _) if !(header.failed && again) => {
+                FoundAnswer::Whole(header, _) if !(header.failed && again) => {
                     report.known += 1;
                     watch.answered(shard, None);
                     continue;
                 }
-                Found::Refused(error) => report.replaced.push(error.to_string()),
-                Found::Whole(..) | Found::Missing => {}
+                FoundAnswer::Refused(error) => report.replaced.push(error.to_string()),
+                FoundAnswer::Whole(..) | FoundAnswer::Missing => {}
             }
             // Read at the first open question, since there may be none.
             let rows = kept.shard(self, shard)?;

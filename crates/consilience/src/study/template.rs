@@ -8,7 +8,7 @@ use crate::Result;
 use crate::data::Table;
 use crate::error::clip;
 use crate::model::Family;
-use columns::{Outcome, Profile, guess};
+use columns::{OutcomeColumn, Profile, guess};
 use std::fmt::Write;
 
 /// Rows that make a shard of a size worth its while.
@@ -58,7 +58,7 @@ pub fn template(table: &Table, path_text: &str, outcome: Option<&str>) -> Result
             (name, Some(why))
         }
     };
-    let left = Outcome::of(&name, table.column(&name)?)?;
+    let left = OutcomeColumn::of(&name, table.column(&name)?)?;
     let right = Right::choose(table, &name)?;
 
     let mut text = Text::default();
@@ -257,7 +257,7 @@ impl Text {
         self.line(&format!("# {} = \"normal(0, 0.5) per sd\"", quoted(name)));
     }
 
-    fn models(&mut self, name: &str, why: Option<&str>, left: &Outcome, right: &Right) {
+    fn models(&mut self, name: &str, why: Option<&str>, left: &OutcomeColumn, right: &Right) {
         let name = clip(name);
         self.line("");
         match why {

@@ -1,7 +1,7 @@
 //! From text to tokens.
 
 use super::super::expr::{RESERVED, is_name_char, is_syntactic};
-use super::Fault;
+use super::SyntaxFault;
 
 /// A token.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,7 +37,7 @@ const SIGNS: [&str; 23] = [
 ];
 
 /// The tokens with their positions (characters from 0), an end token last.
-pub(super) fn tokens(text: &str) -> Result<Vec<(Token, usize)>, Fault> {
+pub(super) fn tokens(text: &str) -> Result<Vec<(Token, usize)>, SyntaxFault> {
     let mut lexer = Lexer { chars: text.chars().collect(), at: 0 };
     let mut out = Vec::new();
     loop {
@@ -60,7 +60,7 @@ impl Lexer {
         self.chars.get(self.at + ahead).copied()
     }
 
-    fn next(&mut self) -> Result<(Token, usize), Fault> {
+    fn next(&mut self) -> Result<(Token, usize), SyntaxFault> {
         while self.peek(0).is_some_and(char::is_whitespace) {
             self.at += 1;
         }
@@ -74,7 +74,7 @@ impl Lexer {
         } else if c == '`' {
             match self.quoted("a name")? {
                 name if name.is_empty() => {
-                    return Err(Fault::new(start, "a name in backticks must not be empty"));
+                    return Err(SyntaxFault::new(start, "a name in backticks must not be empty"));
                 }
                 name => Token::Quoted(name),
             }
@@ -86,7 +86,7 @@ impl Lexer {
         Ok((token, start))
     }
 
-    fn sign(&mut self) -> Result<Token, Fault> {
+    fn sign(&mut self) -> Result<Token, SyntaxFault> {
         for sign in SIGNS {
             if sign.chars().enumerate().all(|(i, c)| self.peek(i) == Some(c)) {
                 self.at += sign.chars().count();
@@ -106,10 +106,10 @@ impl Lexer {
             }
         };
         let c = self.chars[self.at];
-        Err(Fault::new(self.at, format!("the character `{c}` cannot stand here; {advice}")))
+        Err(SyntaxFault::new(self.at, format!("the character `{c}` cannot stand here; {advice}")))
     }
 
-    fn name(&mut self) -> Result<Token, Fault> {
+    fn name(&mut self) -> Result<Token, SyntaxFault> {
         let start = self.at;
         while self.peek(0).is_some_and(is_name_char) {
             self.at += 1;
@@ -127,12 +127,12 @@ impl Lexer {
                     "is no name"
                 };
                 let message = format!("`{name}` {why}; if it is a column, put it in backticks");
-                Err(Fault::new(start, message))
+                Err(SyntaxFault::new(start, message))
             }
         }
     }
 
-    fn number(&mut self) -> Result<Token, Fault> {
+    fn number(&mut self) -> Result<Token, SyntaxFault> {
         let start = self.at;
         let digits = |lexer: &mut Lexer| {
             while lexer.peek(0).is_some_and(|d| d.is_ascii_digit()) {
@@ -159,16 +159,16 @@ impl Lexer {
         }
         if self.peek(0).is_some_and(is_name_char) {
             let message = "a name cannot start with a digit; put it in backticks, as in `2nd`";
-            return Err(Fault::new(start, message));
+            return Err(SyntaxFault::new(start, message));
         }
         match spelled.parse::<f64>() {
             Ok(value) if value.is_finite() => Ok(Token::Number(value)),
-            _ => Err(Fault::new(start, format!("`{spelled}` is too large for a number"))),
+            _ => Err(SyntaxFault::new(start, format!("`{spelled}` is too large for a number"))),
         }
     }
 
     /// What stands between two quotes of the kind at the current place.
-    fn quoted(&mut self, what: &str) -> Result<String, Fault> {
+    fn quoted(&mut self, what: &str) -> Result<String, SyntaxFault> {
         let (start, quote) = (self.at, self.chars[self.at]);
         let mut text = String::new();
         self.at += 1;
@@ -187,14 +187,14 @@ impl Lexer {
                         other => {
                             let message =
                                 format!("`\\{other}` has no meaning; write \\\\ for a backslash");
-                            return Err(Fault::new(self.at - 2, message));
+                            return Err(SyntaxFault::new(self.at - 2, message));
                         }
                     });
                 }
                 c => text.push(c),
             }
         }
-        Err(Fault::new(
+        Err(SyntaxFault::new(
             start,
             format!("{what} starts here but does not end; add a closing {quote}"),
         ))

@@ -1,23 +1,23 @@
 //! What the operators mean: arithmetic inside functions, the algebra of terms outside.
 
 use super::super::expr::{Binary, Expr, Function, Unary};
-use super::parser::{Kind, Node, Op, too_deep};
-use super::{Fault, MAX_DEPTH, Right};
+use super::parser::{Node, NodeKind, Op, too_deep};
+use super::{MAX_DEPTH, Right, SyntaxFault};
 use crate::error::nearest;
 
 /// The highest degree of `poly` and the highest power of a sum of terms.
 const MAX_POWER: u32 = 50;
 
-type Lowered<T> = Result<T, Fault>;
+type Lowered<T> = Result<T, SyntaxFault>;
 
 /// The left side of a formula.
 pub(super) fn response(node: &Node) -> Lowered<Expr> {
     match &node.kind {
-        Kind::Dot => {
-            Err(Fault::new(node.at, "`.` cannot be the outcome; write the outcome's column"))
+        NodeKind::Dot => {
+            Err(SyntaxFault::new(node.at, "`.` cannot be the outcome; write the outcome's column"))
         }
-        Kind::Call(name, _) if name == "poly" || name == "offset" => {
-            Err(Fault::new(node.at, format!("{name}() cannot be the outcome")))
+        NodeKind::Call(name, _) if name == "poly" || name == "offset" => {
+            Err(SyntaxFault::new(node.at, format!("{name}() cannot be the outcome")))
         }
         _ => variable(node),
     }
@@ -25,28 +25,28 @@ pub(super) fn response(node: &Node) -> Lowered<Expr> {
 
 /// The right side of a formula.
 pub(super) fn right(node: &Node) -> Lowered<Right> {
-    let fault = |message: String| Err(Fault::new(node.at, message));
+    let fault = |message: String| Err(SyntaxFault::new(node.at, message));
     match &node.kind {
-        Kind::Number(0.0) => Ok(Right::Zero),
-        Kind::Number(1.0) => Ok(Right::One),
-        Kind::Number(_) | Kind::Text(_) | Kind::Logical(_) => fault(
+        NodeKind::Number(0.0) => Ok(Right::Zero),
+        NodeKind::Number(1.0) => Ok(Right::One),
+        NodeKind::Number(_) | NodeKind::Text(_) | NodeKind::Logical(_) => fault(
             "a constant is no term; only 1 (with intercept) and 0 (without) can stand here".into(),
         ),
-        Kind::Dot => Ok(Right::Dot),
-        Kind::Column(name) => Ok(Right::Variable(Expr::Column(name.clone()))),
-        Kind::Paren(inner) => Ok(Right::Paren(Box::new(right(inner)?))),
-        Kind::Unary(Unary::Not, inner) => {
+        NodeKind::Dot => Ok(Right::Dot),
+        NodeKind::Column(name) => Ok(Right::Variable(Expr::Column(name.clone()))),
+        NodeKind::Paren(inner) => Ok(Right::Paren(Box::new(right(inner)?))),
+        NodeKind::Unary(Unary::Not, inner) => {
             let shown = expr(inner).map_or("x".to_string(), |e| e.to_string());
             fault(format!("a negation is no term by itself; write I(!{shown})"))
         }
-        Kind::Unary(op, inner) => {
+        NodeKind::Unary(op, inner) => {
             let inner = right(inner)?;
             if *op == Unary::Minus {
                 refuse_offset(&inner, node.at, "be taken away")?;
             }
             Ok(Right::Signed(*op == Unary::Minus, Box::new(inner)))
         }
-        Kind::Sum(first, rest) => {
+        NodeKind::Sum(first, rest) => {
             let first = Box::new(right(first)?);
             let rest = rest.iter().map(|(plus, summand)| {
                 let lowered = right(summand)?;
@@ -57,12 +57,12 @@ pub(super) fn right(node: &Node) -> Lowered<Right> {
             });
             Ok(Right::Sum(first, rest.collect::<Lowered<_>>()?))
         }
-        Kind::Binary(Op::Of(Binary::Power), base, power) => raise(base, power),
-        Kind::Binary(Op::Colon, a, b) => Ok(Right::Interact(factor_of(a)?, factor_of(b)?)),
-        Kind::Binary(Op::Of(Binary::Multiply), a, b) => {
+        NodeKind::Binary(Op::Of(Binary::Power), base, power) => raise(base, power),
+        NodeKind::Binary(Op::Colon, a, b) => Ok(Right::Interact(factor_of(a)?, factor_of(b)?)),
+        NodeKind::Binary(Op::Of(Binary::Multiply), a, b) => {
             Ok(Right::Cross(factor_of(a)?, factor_of(b)?))
         }
-        Kind::Binary(Op::Of(Binary::Divide), a, b) => {
+        NodeKind::Binary(Op::Of(Binary::Divide), a, b) => {
             let (a, b) = (right(a)?, right(b)?);
             if matches!(a, Right::Zero | Right::One) || matches!(b, Right::Zero | Right::One) {
                 return fault(format!("a quotient is no term by itself; write I({a}/{b})"));
@@ -71,26 +71,26 @@ pub(super) fn right(node: &Node) -> Lowered<Right> {
                 "`/` between terms is not supported; for nesting write {a} + {a}:{b}, for a quotient I({a}/{b})"
             ))
         }
-        Kind::Binary(Op::In, a, b) => {
+        NodeKind::Binary(Op::In, a, b) => {
             let (a, b) = (right(a)?, right(b)?);
             fault(format!("`%in%` is not supported; write {b}:{a}"))
         }
-        Kind::Binary(Op::Of(Binary::Or), ..) => fault(
+        NodeKind::Binary(Op::Of(Binary::Or), ..) => fault(
             "`|` between terms (random effects) is not supported; take the group as a factor, as in y ~ x + group, or write I(a | b) for \"or\"".into(),
         ),
-        Kind::Binary(Op::Of(op), ..) => {
+        NodeKind::Binary(Op::Of(op), ..) => {
             let shown = expr(node).map_or("x > 0".to_string(), |e| e.to_string());
             let what = if op.compares() { "a comparison" } else { "`&`" };
             fault(format!("{what} is no term by itself; write I({shown}) if that is meant"))
         }
-        Kind::Call(name, arguments) if name == "offset" => match arguments.as_slice() {
+        NodeKind::Call(name, arguments) if name == "offset" => match arguments.as_slice() {
             [argument] => {
                 number_needed(argument, "offset()")?;
                 Ok(Right::Offset(with_column(expr(argument)?, node.at)?))
             }
             _ => fault("offset() takes one argument, as in offset(log(time))".into()),
         },
-        Kind::Call(..) => Ok(Right::Variable(variable(node)?)),
+        NodeKind::Call(..) => Ok(Right::Variable(variable(node)?)),
     }
 }
 
@@ -104,7 +104,7 @@ fn factor_of(node: &Node) -> Lowered<Box<Right>> {
     }
     match inner {
         // R takes these and loses terms on the way; that cannot be meant.
-        Right::Zero | Right::One | Right::Signed(..) => Err(Fault::new(
+        Right::Zero | Right::One | Right::Signed(..) => Err(SyntaxFault::new(
             node.at,
             "only columns can be multiplied; 0, 1 and signs belong into a sum, as in y ~ 0 + a:b",
         )),
@@ -124,13 +124,13 @@ fn raise(base: &Node, power: &Node) -> Lowered<Right> {
         let message = format!(
             "between terms {v}^{shown} is no power of numbers; write I({v}^{shown}) or poly({v}, {shown})"
         );
-        return Err(Fault::new(base.at, message));
+        return Err(SyntaxFault::new(base.at, message));
     }
     match power.kind {
-        Kind::Number(p) if p.fract() == 0.0 && (2.0..=f64::from(MAX_POWER)).contains(&p) => {
+        NodeKind::Number(p) if p.fract() == 0.0 && (2.0..=f64::from(MAX_POWER)).contains(&p) => {
             Ok(Right::Power(lowered, p as u32))
         }
-        _ => Err(Fault::new(
+        _ => Err(SyntaxFault::new(
             power.at,
             format!(
                 "the power of a sum of terms must be a whole number from 2 to {MAX_POWER}, as in (a + b)^2"
@@ -152,29 +152,29 @@ fn refuse_offset(term: &Right, at: usize, what: &str) -> Lowered<()> {
         // Products are free of offsets: theirs were refused when they were built.
         _ => false,
     };
-    if found { Err(Fault::new(at, format!("an offset cannot {what}"))) } else { Ok(()) }
+    if found { Err(SyntaxFault::new(at, format!("an offset cannot {what}"))) } else { Ok(()) }
 }
 
 /// A variable: an expression, or a `factor()` or `poly()` of one.
 fn variable(node: &Node) -> Lowered<Expr> {
     let lowered = match &node.kind {
-        Kind::Call(name, arguments) if name == "factor" => {
+        NodeKind::Call(name, arguments) if name == "factor" => {
             let [argument] = arguments.as_slice() else {
                 let message =
                     "factor() takes one argument; levels are sorted, labels cannot be given here";
-                return Err(Fault::new(node.at, message));
+                return Err(SyntaxFault::new(node.at, message));
             };
             Expr::Call(Function::Factor, Box::new(expr(argument)?))
         }
-        Kind::Call(name, arguments) if name == "poly" => {
+        NodeKind::Call(name, arguments) if name == "poly" => {
             let [argument, degree] = arguments.as_slice() else {
                 let message = "poly() takes a column and a degree, as in poly(x, 2)";
-                return Err(Fault::new(node.at, message));
+                return Err(SyntaxFault::new(node.at, message));
             };
             number_needed(argument, "poly()")?;
             let argument = Box::new(expr(argument)?);
             match degree.kind {
-                Kind::Number(k)
+                NodeKind::Number(k)
                     if k.fract() == 0.0 && (1.0..=f64::from(MAX_POWER)).contains(&k) =>
                 {
                     Expr::Poly(argument, k as u32)
@@ -183,7 +183,7 @@ fn variable(node: &Node) -> Lowered<Expr> {
                     let message = format!(
                         "the degree of poly() must be a whole number from 1 to {MAX_POWER}"
                     );
-                    return Err(Fault::new(degree.at, message));
+                    return Err(SyntaxFault::new(degree.at, message));
                 }
             }
         }
@@ -194,7 +194,7 @@ fn variable(node: &Node) -> Lowered<Expr> {
 
 fn with_column(expr: Expr, at: usize) -> Lowered<Expr> {
     if expr.columns().is_empty() {
-        return Err(Fault::new(at, format!("{expr} uses no column; name one")));
+        return Err(SyntaxFault::new(at, format!("{expr} uses no column; name one")));
     }
     Ok(expr)
 }
@@ -206,25 +206,25 @@ fn expr(node: &Node) -> Lowered<Expr> {
 
 /// An expression and the height of its tree, which sums make higher than the parser's.
 fn lower(node: &Node) -> Lowered<(Expr, usize)> {
-    let fault = |message: String| Err(Fault::new(node.at, message));
+    let fault = |message: String| Err(SyntaxFault::new(node.at, message));
     let (expr, below) = match &node.kind {
-        Kind::Number(value) => (Expr::Number(*value), 0),
-        Kind::Text(text) => (Expr::Text(text.clone()), 0),
-        Kind::Logical(value) => (Expr::Logical(*value), 0),
-        Kind::Column(name) => (Expr::Column(name.clone()), 0),
-        Kind::Dot => {
+        NodeKind::Number(value) => (Expr::Number(*value), 0),
+        NodeKind::Text(text) => (Expr::Text(text.clone()), 0),
+        NodeKind::Logical(value) => (Expr::Logical(*value), 0),
+        NodeKind::Column(name) => (Expr::Column(name.clone()), 0),
+        NodeKind::Dot => {
             return fault("`.` can only be a term, as in y ~ .; here name the column".into());
         }
-        Kind::Paren(inner) => {
+        NodeKind::Paren(inner) => {
             let (inner, height) = lower(inner)?;
             (Expr::Paren(Box::new(inner)), height)
         }
-        Kind::Unary(op, inner) => {
+        NodeKind::Unary(op, inner) => {
             number_needed(inner, &format!("`{}`", op.sign()))?;
             let (inner, height) = lower(inner)?;
             (Expr::Unary(*op, Box::new(inner)), height)
         }
-        Kind::Sum(first, rest) => {
+        NodeKind::Sum(first, rest) => {
             number_needed(first, "arithmetic")?;
             let (mut sum, mut height) = lower(first)?;
             for (plus, summand) in rest {
@@ -239,7 +239,7 @@ fn lower(node: &Node) -> Lowered<(Expr, usize)> {
             }
             (sum, height - 1)
         }
-        Kind::Binary(Op::Of(op), left, right) => {
+        NodeKind::Binary(Op::Of(op), left, right) => {
             if !matches!(op, Binary::Equal | Binary::Unequal) {
                 let what = if op.compares() { "<, <=, > and >=" } else { "arithmetic" };
                 number_needed(left, what)?;
@@ -248,13 +248,13 @@ fn lower(node: &Node) -> Lowered<(Expr, usize)> {
             let ((left, a), (right, b)) = (lower(left)?, lower(right)?);
             (Expr::Binary(*op, Box::new(left), Box::new(right)), a.max(b))
         }
-        Kind::Binary(Op::Colon, ..) => {
+        NodeKind::Binary(Op::Colon, ..) => {
             return fault("inside a function `:` has no meaning; for a product write *".into());
         }
-        Kind::Binary(Op::In, ..) => {
+        NodeKind::Binary(Op::In, ..) => {
             return fault("`%in%` is not supported; write x == \"a\" | x == \"b\"".into());
         }
-        Kind::Call(name, arguments) => {
+        NodeKind::Call(name, arguments) => {
             let (argument, function) = called(node.at, name, arguments)?;
             let (inner, height) = lower(argument)?;
             (Expr::Call(function, Box::new(inner)), height)
@@ -265,7 +265,7 @@ fn lower(node: &Node) -> Lowered<(Expr, usize)> {
 
 /// The function of this name and its one argument.
 fn called<'a>(at: usize, name: &str, arguments: &'a [Node]) -> Lowered<(&'a Node, Function)> {
-    let fault = |message: String| Err(Fault::new(at, message));
+    let fault = |message: String| Err(SyntaxFault::new(at, message));
     if matches!(name, "poly" | "factor" | "offset") {
         return fault(format!(
             "{name}() can only stand by itself as a term, not inside another function or arithmetic"
@@ -309,13 +309,13 @@ fn called<'a>(at: usize, name: &str, arguments: &'a [Node]) -> Lowered<(&'a Node
 /// Refuses a text in quotes where a number is needed.
 fn number_needed(node: &Node, what: &str) -> Lowered<()> {
     match &node.kind {
-        Kind::Text(text) => Err(Fault::new(
+        NodeKind::Text(text) => Err(SyntaxFault::new(
             node.at,
             format!(
                 "the text \"{text}\" stands where {what} needs a number; texts can only be compared with == and !="
             ),
         )),
-        Kind::Paren(inner) => number_needed(inner, what),
+        NodeKind::Paren(inner) => number_needed(inner, what),
         _ => Ok(()),
     }
 }

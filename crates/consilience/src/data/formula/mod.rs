@@ -49,14 +49,14 @@ pub(crate) enum Right {
 
 /// An error at a position of the text, in characters from 0.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct SyntaxFault {
     at: usize,
     message: String,
 }
 
-impl Fault {
-    pub(crate) fn new(at: usize, message: impl Into<String>) -> Fault {
-        Fault { at, message: message.into() }
+impl SyntaxFault {
+    pub(crate) fn new(at: usize, message: impl Into<String>) -> SyntaxFault {
+        SyntaxFault { at, message: message.into() }
     }
 
     /// The error with the formula below it and a caret below that.
@@ -123,7 +123,7 @@ impl Formula {
             .ok()
             .and_then(|tokens| tokens.iter().find(|(t, _)| named(t)).map(|(_, at)| *at));
         match at {
-            Some(at) => Fault::new(at, message).show(&self.text),
+            Some(at) => SyntaxFault::new(at, message).show(&self.text),
             None => Error::input(format!("in the formula {self}: {message}")),
         }
     }

@@ -3,20 +3,20 @@
 
 use super::super::expr::{Binary, Unary};
 use super::lexer::{Token, tokens};
-use super::{Fault, MAX_DEPTH};
+use super::{MAX_DEPTH, SyntaxFault};
 
 /// A node of the tree and where it stands.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
     /// The position, in characters from 0: of an operator where there is one.
     pub at: usize,
-    pub kind: Kind,
+    pub kind: NodeKind,
     /// The height of the tree below, itself included.
     height: usize,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Kind {
+pub(super) enum NodeKind {
     Number(f64),
     Text(String),
     Logical(bool),
@@ -86,22 +86,22 @@ fn infix(token: &Token) -> Option<(Infix, u8)> {
 }
 
 /// Parses `left ~ right`.
-pub(super) fn parse(text: &str) -> Result<(Node, Node), Fault> {
+pub(super) fn parse(text: &str) -> Result<(Node, Node), SyntaxFault> {
     let mut parser = Parser { tokens: tokens(text)?, next: 0, depth: 0 };
     match parser.peek() {
         Token::End => {
-            return Err(Fault::new(0, "the formula is empty; write it as in y ~ x"));
+            return Err(SyntaxFault::new(0, "the formula is empty; write it as in y ~ x"));
         }
         Token::Sign("~") => {
             let message = "the left side of ~ is missing; write the outcome there, as in y ~ x";
-            return Err(Fault::new(parser.at(), message));
+            return Err(SyntaxFault::new(parser.at(), message));
         }
         _ => {}
     }
     let left = parser.expression(power::OR)?;
     if *parser.peek() != Token::Sign("~") {
         return Err(match parser.peek() {
-            Token::End => Fault::new(
+            Token::End => SyntaxFault::new(
                 parser.at(),
                 "the ~ is missing; write the outcome left of it and the terms right of it, as in y ~ x",
             ),
@@ -113,7 +113,7 @@ pub(super) fn parse(text: &str) -> Result<(Node, Node), Fault> {
     match parser.peek() {
         Token::End => Ok((left, right)),
         Token::Sign("~") => {
-            Err(Fault::new(parser.at(), "a formula has one ~ only; remove this one"))
+            Err(SyntaxFault::new(parser.at(), "a formula has one ~ only; remove this one"))
         }
         _ => Err(parser.unexpected()),
     }
@@ -144,7 +144,7 @@ impl Parser {
     }
 
     /// An error about the next token, where an operator or the end should be.
-    fn unexpected(&self) -> Fault {
+    fn unexpected(&self) -> SyntaxFault {
         let message = match self.peek() {
             Token::Sign(")") => "this `)` has no `(` before it; remove it".to_string(),
             Token::Sign("&&") => "write & for \"and\"".to_string(),
@@ -155,11 +155,11 @@ impl Parser {
                 format!("{token} follows without an operator; put + or another one before it")
             }
         };
-        Fault::new(self.at(), message)
+        SyntaxFault::new(self.at(), message)
     }
 
     /// An expression whose operators bind at least as tightly as `least`.
-    fn expression(&mut self, least: u8) -> Result<Node, Fault> {
+    fn expression(&mut self, least: u8) -> Result<Node, SyntaxFault> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err(too_deep(self.at()));
@@ -176,14 +176,14 @@ impl Parser {
                 Infix::Sum(plus) => sum(left, plus, right, at)?,
                 Infix::Other(op) => {
                     let height = 1 + left.height.max(right.height);
-                    node(at, Kind::Binary(op, Box::new(left), Box::new(right)), height)?
+                    node(at, NodeKind::Binary(op, Box::new(left), Box::new(right)), height)?
                 }
             };
             if power == power::COMPARE
                 && infix(self.peek()).is_some_and(|(_, next)| next == power::COMPARE)
             {
                 let message = "comparisons cannot be chained; write (a < b) & (b < c)";
-                return Err(Fault::new(self.at(), message));
+                return Err(SyntaxFault::new(self.at(), message));
             }
         }
         self.depth -= 1;
@@ -191,16 +191,16 @@ impl Parser {
     }
 
     /// What stands between two operators.
-    fn operand(&mut self) -> Result<Node, Fault> {
+    fn operand(&mut self) -> Result<Node, SyntaxFault> {
         let (token, at) = self.take();
         let kind = match token {
-            Token::Number(value) => Kind::Number(value),
-            Token::Text(text) => Kind::Text(text),
-            Token::Logical(value) => Kind::Logical(value),
-            Token::Quoted(name) => Kind::Column(name),
+            Token::Number(value) => NodeKind::Number(value),
+            Token::Text(text) => NodeKind::Text(text),
+            Token::Logical(value) => NodeKind::Logical(value),
+            Token::Quoted(name) => NodeKind::Column(name),
             Token::Name(name) if *self.peek() == Token::Sign("(") => return self.call(name, at),
-            Token::Name(name) if name == "." => Kind::Dot,
-            Token::Name(name) => Kind::Column(name),
+            Token::Name(name) if name == "." => NodeKind::Dot,
+            Token::Name(name) => NodeKind::Column(name),
             Token::Sign("-") => return self.prefixed(Unary::Minus, power::SIGN, at),
             Token::Sign("+") => return self.prefixed(Unary::Plus, power::SIGN, at),
             Token::Sign("!") => return self.prefixed(Unary::Not, power::NOT, at),
@@ -208,26 +208,26 @@ impl Parser {
                 let inner = self.expression(power::OR)?;
                 self.close(at)?;
                 let height = 1 + inner.height;
-                return node(at, Kind::Paren(Box::new(inner)), height);
+                return node(at, NodeKind::Paren(Box::new(inner)), height);
             }
             Token::End => {
-                return Err(Fault::new(at, "the formula ends where a term is needed"));
+                return Err(SyntaxFault::new(at, "the formula ends where a term is needed"));
             }
             token => {
                 let message = format!("{token} stands where a column or a term is needed");
-                return Err(Fault::new(at, message));
+                return Err(SyntaxFault::new(at, message));
             }
         };
         node(at, kind, 1)
     }
 
-    fn prefixed(&mut self, op: Unary, power: u8, at: usize) -> Result<Node, Fault> {
+    fn prefixed(&mut self, op: Unary, power: u8, at: usize) -> Result<Node, SyntaxFault> {
         let inner = self.expression(power)?;
         let height = 1 + inner.height;
-        node(at, Kind::Unary(op, Box::new(inner)), height)
+        node(at, NodeKind::Unary(op, Box::new(inner)), height)
     }
 
-    fn call(&mut self, name: String, at: usize) -> Result<Node, Fault> {
+    fn call(&mut self, name: String, at: usize) -> Result<Node, SyntaxFault> {
         let open = self.take().1;
         let mut arguments = Vec::new();
         if *self.peek() != Token::Sign(")") {
@@ -239,45 +239,47 @@ impl Parser {
         }
         self.close(open)?;
         let height = 1 + arguments.iter().map(|a| a.height).max().unwrap_or(0);
-        node(at, Kind::Call(name, arguments), height)
+        node(at, NodeKind::Call(name, arguments), height)
     }
 
     /// Takes the parenthesis that closes the one at `open`.
-    fn close(&mut self, open: usize) -> Result<(), Fault> {
+    fn close(&mut self, open: usize) -> Result<(), SyntaxFault> {
         match self.peek() {
             Token::Sign(")") => {
                 self.next += 1;
                 Ok(())
             }
-            Token::End => Err(Fault::new(open, "this `(` is never closed; add a `)`")),
-            Token::Sign("~") => Err(Fault::new(self.at(), "~ cannot stand inside parentheses")),
+            Token::End => Err(SyntaxFault::new(open, "this `(` is never closed; add a `)`")),
+            Token::Sign("~") => {
+                Err(SyntaxFault::new(self.at(), "~ cannot stand inside parentheses"))
+            }
             _ => Err(self.unexpected()),
         }
     }
 }
 
-fn sum(left: Node, plus: bool, right: Node, at: usize) -> Result<Node, Fault> {
+fn sum(left: Node, plus: bool, right: Node, at: usize) -> Result<Node, SyntaxFault> {
     let height = 1 + right.height;
     match left.kind {
-        Kind::Sum(first, mut rest) => {
+        NodeKind::Sum(first, mut rest) => {
             rest.push((plus, right));
-            node(left.at, Kind::Sum(first, rest), left.height.max(height))
+            node(left.at, NodeKind::Sum(first, rest), left.height.max(height))
         }
         _ => {
             let height = height.max(1 + left.height);
-            node(at, Kind::Sum(Box::new(left), vec![(plus, right)]), height)
+            node(at, NodeKind::Sum(Box::new(left), vec![(plus, right)]), height)
         }
     }
 }
 
 /// A node, unless the tree has grown so high that walking it could overflow the stack.
-fn node(at: usize, kind: Kind, height: usize) -> Result<Node, Fault> {
+fn node(at: usize, kind: NodeKind, height: usize) -> Result<Node, SyntaxFault> {
     if height > MAX_DEPTH { Err(too_deep(at)) } else { Ok(Node { at, kind, height }) }
 }
 
-pub(super) fn too_deep(at: usize) -> Fault {
+pub(super) fn too_deep(at: usize) -> SyntaxFault {
     let message = format!(
         "the formula is nested more than {MAX_DEPTH} levels deep; compute such a column beforehand"
     );
-    Fault::new(at, message)
+    SyntaxFault::new(at, message)
 }

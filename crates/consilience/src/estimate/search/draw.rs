@@ -2,7 +2,7 @@
 
 use super::super::ascent::definite;
 use super::super::importance::{T_DF, T_SHARE};
-use super::{LEAST_SHARE, Part, Search, Stage, Wish};
+use super::{LEAST_SHARE, MixturePart, Search, Stage, Wish};
 use crate::Result;
 use crate::estimate::{Importance, Weighted};
 use crate::math::proposal::Draws;
@@ -186,7 +186,7 @@ impl Search {
         relative: &[f64],
         mixture: &Mixture,
         poor: bool,
-    ) -> Option<Vec<Part>> {
+    ) -> Option<Vec<MixturePart>> {
         let n = relative.len() as f64;
         let mut owned = vec![Vec::with_capacity(relative.len()); self.parts.len()];
         for (k, weight) in relative.iter().enumerate() {
@@ -224,7 +224,7 @@ impl Search {
     }
 
     /// A part at the moments of draws with these weights, drawn towards where and what it was.
-    fn refit(&self, weights: &[f64], sum: f64, trust: f64, part: &Part) -> Option<Proposal> {
+    fn refit(&self, weights: &[f64], sum: f64, trust: f64, part: &MixturePart) -> Option<Proposal> {
         let d = self.coordinates.dim();
         let mut mean = vec![0.0; d];
         for (k, w) in weights.iter().enumerate() {
@@ -255,7 +255,7 @@ impl Search {
             let at = self.coordinates.expand(&z, &theta, &at, 1.0);
             let Some((_, factor)) = definite(&at.hessian) else { continue };
             let proposal = Proposal::from_precision(z, &factor, T_SHARE, T_DF);
-            self.parts.push(Part::new(share, proposal));
+            self.parts.push(MixturePart::new(share, proposal));
         }
         Ok(self.again())
     }

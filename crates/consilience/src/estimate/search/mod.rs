@@ -84,7 +84,7 @@ pub struct Peak {
 
 /// A part of the mixture that draws come from.
 #[derive(Debug, Clone)]
-struct Part {
+struct MixturePart {
     share: f64,
     proposal: Proposal,
     /// The covariance that it began with, which later ones are drawn towards.
@@ -93,10 +93,10 @@ struct Part {
     stays: bool,
 }
 
-impl Part {
-    fn new(share: f64, proposal: Proposal) -> Part {
+impl MixturePart {
+    fn new(share: f64, proposal: Proposal) -> MixturePart {
         let birth = proposal.covariance();
-        Part { share, proposal, birth, stays: false }
+        MixturePart { share, proposal, birth, stays: false }
     }
 }
 
@@ -116,7 +116,7 @@ pub struct Search {
     /// Parts between peaks, with the logarithms of their masses.
     passes: Vec<(f64, Proposal)>,
     /// What draws come from, once the climbs are over.
-    parts: Vec<Part>,
+    parts: Vec<MixturePart>,
     rng: Stream,
     sobol: Option<Sobol>,
     /// The draws of the present mixture, in z.

@@ -3,7 +3,7 @@
 
 use super::super::ascent::{Climbed, Climber, definite};
 use super::super::importance::{T_DF, T_SHARE};
-use super::{Part, Search, Stage, Wish};
+use super::{MixturePart, Search, Stage, Wish};
 use crate::Result;
 use crate::estimate::Importance;
 use crate::math::{Cholesky, Proposal};
@@ -86,7 +86,7 @@ impl Search {
         found.sort_by(|a, b| a.1.centre()[j].total_cmp(&b.1.centre()[j]));
         let most = found.iter().map(|(mass, _)| *mass).fold(f64::NEG_INFINITY, f64::max);
         let places: Vec<f64> = found.iter().map(|(_, part)| part.centre()[j]).collect();
-        let mut parts: Vec<Part> = Vec::new();
+        let mut parts: Vec<MixturePart> = Vec::new();
         for (k, (mass, part)) in found.into_iter().enumerate() {
             if mass < most - NEGLIGIBLE {
                 continue;
@@ -100,7 +100,7 @@ impl Search {
             let Some(factor) = Cholesky::new(&covariance) else { continue };
             let centre = part.centre().to_vec();
             let proposal = Proposal::from_covariance(centre, &factor, T_SHARE, T_DF);
-            parts.push(Part::new(exp(mass - most) * width, proposal));
+            parts.push(MixturePart::new(exp(mass - most) * width, proposal));
         }
         let sum: f64 = parts.iter().map(|part| part.share).sum();
         let floor = 0.2 / parts.len().max(1) as f64;

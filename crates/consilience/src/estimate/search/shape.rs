@@ -3,7 +3,7 @@
 
 use super::super::ascent::definite;
 use super::super::importance::{PROBES, T_DF, T_SHARE, probes, sides};
-use super::{KEPT_BACK, LEAST_SHARE, MOST_PEAKS, Part, Search, Stage, Wish, laplace};
+use super::{KEPT_BACK, LEAST_SHARE, MOST_PEAKS, MixturePart, Search, Stage, Wish, laplace};
 use crate::estimate::Mode;
 use crate::math::{Cholesky, Matrix, Proposal, dot, log_sum_exp};
 use crate::model::coordinates::log_standard_normal;
@@ -140,16 +140,16 @@ impl Search {
         let rest = |m: &Mode| m.value - log_standard_normal(&m.theta);
         let gain = self.peaks.iter().map(rest).fold(f64::NEG_INFINITY, f64::max) - total;
         let share = |log_mass: f64| exp(log_mass - total).clamp(LEAST_SHARE, 1.0);
-        let peaks = proposals.into_iter().zip(&masses).map(|(p, &m)| Part::new(share(m), p));
+        let peaks = proposals.into_iter().zip(&masses).map(|(p, &m)| MixturePart::new(share(m), p));
         let passes = std::mem::take(&mut self.passes).into_iter();
-        let passes = passes.map(|(mass, part)| Part::new(0.5 * share(mass), part));
+        let passes = passes.map(|(mass, part)| MixturePart::new(0.5 * share(mass), part));
         self.parts = peaks.chain(passes).collect();
         let prior = prior_share(gain);
         if prior > 0.0 {
             let sum: f64 = self.parts.iter().map(|part| part.share).sum();
             let share = sum * prior / (1.0 - prior);
-            let part = Part::new(share, standard_normal(self.coordinates.dim()));
-            self.parts.push(Part { stays: true, ..part });
+            let part = MixturePart::new(share, standard_normal(self.coordinates.dim()));
+            self.parts.push(MixturePart { stays: true, ..part });
         }
     }
 }

@@ -32,10 +32,10 @@ const LARGEST: f64 = 1e100;
 pub(super) struct Profile {
     /// How many rows have a value.
     present: usize,
-    values: Values,
+    values: ColumnValues,
 }
 
-enum Values {
+enum ColumnValues {
     /// Ascending. Also text that spells nothing but numbers, since formulas take it so.
     Numbers(Vec<f64>),
     /// In the order of their bytes, and whether some of them spell numbers.
@@ -48,13 +48,13 @@ impl Profile {
     pub(super) fn of(column: &Column) -> Profile {
         let present = (0..column.len()).filter(|&row| !column.is_missing(row)).count();
         let values = match column {
-            Column::Number(values) => Values::Numbers(distinct(values.iter().copied())),
+            Column::Number(values) => ColumnValues::Numbers(distinct(values.iter().copied())),
             Column::Single(values) => {
-                Values::Numbers(distinct(values.iter().map(|&v| f64::from(v))))
+                ColumnValues::Numbers(distinct(values.iter().map(|&v| f64::from(v))))
             }
-            Column::Logical(codes) => {
-                Values::Logicals([0, 1].into_iter().filter(|code| codes.contains(code)).count())
-            }
+            Column::Logical(codes) => ColumnValues::Logicals(
+                [0, 1].into_iter().filter(|code| codes.contains(code)).count(),
+            ),
             Column::Text { codes, levels } => words(codes, levels),
         };
         Profile { present, values }
@@ -63,15 +63,15 @@ impl Profile {
     /// How many distinct values there are.
     pub(super) fn distinct(&self) -> usize {
         match &self.values {
-            Values::Numbers(values) => values.len(),
-            Values::Words(levels, _) => levels.len(),
-            Values::Logicals(count) => *count,
+            ColumnValues::Numbers(values) => values.len(),
+            ColumnValues::Words(levels, _) => levels.len(),
+            ColumnValues::Logicals(count) => *count,
         }
     }
 
     fn all_differ(&self) -> bool {
         let whole = match &self.values {
-            Values::Numbers(values) => values.iter().all(|v| v.fract() == 0.0),
+            ColumnValues::Numbers(values) => values.iter().all(|v| v.fract() == 0.0),
             _ => true,
         };
         whole && self.distinct() == self.present
@@ -84,17 +84,21 @@ impl Profile {
         match &self.values {
             _ if self.present == 0 => Err("it has no values".into()),
             _ if self.distinct() == 1 => Err("it is the same in all rows".into()),
-            Values::Logicals(_) => Ok((column.to_string(), 1)),
+            ColumnValues::Logicals(_) => Ok((column.to_string(), 1)),
             _ if self.all_differ() => Err("it looks like an id: no value comes twice".into()),
-            Values::Numbers(values) if is_zero_one(values) => Ok((column.to_string(), 1)),
-            Values::Numbers(values) => {
+            ColumnValues::Numbers(values) if is_zero_one(values) => Ok((column.to_string(), 1)),
+            ColumnValues::Numbers(values) => {
                 refuse_extreme(values)?;
                 Ok((format!("scale({column})"), 1))
             }
-            Values::Words(levels, _) if levels.len() > MOST_LEVELS => Err(too_many_levels(levels)),
+            ColumnValues::Words(levels, _) if levels.len() > MOST_LEVELS => {
+                Err(too_many_levels(levels))
+            }
             // Bare, the library may take the words for mistakes in a column of numbers.
-            Values::Words(levels, true) => Ok((format!("factor({column})"), levels.len() - 1)),
-            Values::Words(levels, false) => Ok((column.to_string(), levels.len() - 1)),
+            ColumnValues::Words(levels, true) => {
+                Ok((format!("factor({column})"), levels.len() - 1))
+            }
+            ColumnValues::Words(levels, false) => Ok((column.to_string(), levels.len() - 1)),
         }
     }
 }
@@ -107,7 +111,7 @@ fn distinct(values: impl Iterator<Item = f64>) -> Vec<f64> {
     values
 }
 
-fn words(codes: &[u32], levels: &[String]) -> Values {
+fn words(codes: &[u32], levels: &[String]) -> ColumnValues {
     let mut seen = vec![false; levels.len()];
     codes.iter().filter(|&&code| code != MISSING).for_each(|&code| seen[code as usize] = true);
     let mut found: Vec<&String> =
@@ -115,9 +119,9 @@ fn words(codes: &[u32], levels: &[String]) -> Values {
     found.sort();
     let numbers: Vec<f64> = found.iter().filter_map(|level| parse_number(level)).collect();
     if numbers.len() == found.len() {
-        return Values::Numbers(distinct(numbers.into_iter()));
+        return ColumnValues::Numbers(distinct(numbers.into_iter()));
     }
-    Values::Words(found.into_iter().cloned().collect(), !numbers.is_empty())
+    ColumnValues::Words(found.into_iter().cloned().collect(), !numbers.is_empty())
 }
 
 fn too_many_levels(levels: &[String]) -> String {
@@ -149,7 +153,7 @@ fn refuse_extreme(values: &[f64]) -> std::result::Result<(), String> {
 }
 
 /// The left side of the models.
-pub(super) struct Outcome {
+pub(super) struct OutcomeColumn {
     /// As the formula writes it.
     pub(super) left: String,
     pub(super) family: Family,
@@ -157,9 +161,9 @@ pub(super) struct Outcome {
     pub(super) remarks: String,
 }
 
-impl Outcome {
+impl OutcomeColumn {
     /// The outcome that a column makes.
-    pub(super) fn of(name: &str, column: &Column) -> Result<Outcome> {
+    pub(super) fn of(name: &str, column: &Column) -> Result<OutcomeColumn> {
         let shown = clip(name);
         let wrong = |what: String| {
             Error::input(format!(
@@ -170,31 +174,31 @@ impl Outcome {
         let profile = Profile::of(column);
         let bare = Expr::Column(name.to_string()).to_string();
         let outcome = |left: &str, family, remarks: String| {
-            Ok(Outcome { left: left.to_string(), family, remarks })
+            Ok(OutcomeColumn { left: left.to_string(), family, remarks })
         };
         match &profile.values {
             _ if profile.present == 0 => Err(wrong("it has no values".into())),
             _ if profile.distinct() == 1 => Err(wrong("it is the same in all rows".into())),
-            Values::Logicals(_) => outcome(&bare, Family::Logistic, binary("TRUE")),
-            Values::Words(levels, numbers) => {
+            ColumnValues::Logicals(_) => outcome(&bare, Family::Logistic, binary("TRUE")),
+            ColumnValues::Words(levels, numbers) => {
                 let [_, success] = levels.as_slice() else {
                     return Err(wrong(too_many_classes(&bare, levels)));
                 };
                 let left = if *numbers { format!("factor({bare})") } else { bare };
                 outcome(&left, Family::Logistic, binary(&format!("\"{}\"", clip(success))))
             }
-            Values::Numbers(values) if is_zero_one(values) => {
+            ColumnValues::Numbers(values) if is_zero_one(values) => {
                 outcome(&bare, Family::Logistic, binary("1"))
             }
-            Values::Numbers(values) if values.len() == 2 => {
+            ColumnValues::Numbers(values) if values.len() == 2 => {
                 let success = literal(values[1]);
                 let left = format!("I({bare} == {success})");
                 outcome(&left, Family::Logistic, binary(&success))
             }
-            Values::Numbers(values) if is_count(values) => {
+            ColumnValues::Numbers(values) if is_count(values) => {
                 outcome(&bare, Family::Poisson, COUNT.into())
             }
-            Values::Numbers(values) => {
+            ColumnValues::Numbers(values) => {
                 refuse_extreme(values).map_err(&wrong)?;
                 outcome(&bare, Family::Gaussian, MEASURED.into())
             }
@@ -237,7 +241,7 @@ pub(super) fn guess(columns: &[(&str, Profile)]) -> Result<(String, &'static str
     }
     let usable = || columns.iter().rev().filter(|(name, _)| refuse_name(name).is_ok());
     let last = |fits: &dyn Fn(&Profile) -> bool| usable().find(|(_, p)| fits(p)).map(|(n, _)| *n);
-    let is_number = |p: &Profile| matches!(p.values, Values::Numbers(_)) && p.distinct() > 1;
+    let is_number = |p: &Profile| matches!(p.values, ColumnValues::Numbers(_)) && p.distinct() > 1;
     let found = last(&|p| p.distinct() == 2)
         .map(|name| (name, "as the last column with two values"))
         .or_else(|| {
