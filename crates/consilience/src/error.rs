@@ -21,7 +21,7 @@ pub struct Place {
     /// The key of a study that this is about, such as `split.by` or `model[0].formula`. Messages name
     /// it themselves; it is for whoever knows the study's [lines](crate::study::Lines).
     #[serde(skip)]
-    pub key: Option<String>,
+    pub key: Option<Box<str>>,
 }
 
 impl Place {
@@ -32,7 +32,7 @@ impl Place {
 
     /// The value of a study's key.
     pub fn key(key: impl Into<String>) -> Place {
-        Place { key: Some(key.into()), ..Place::default() }
+        Place { key: Some(key.into().into_boxed_str()), ..Place::default() }
     }
 
     /// The same place, on this line.

@@ -6,7 +6,7 @@
 
 use super::chunks::chunk_rows;
 use super::merge::{is_hopeless, sample};
-use super::piece::{Constant, Outcomes, Piece, PieceBody, has_large_counts, refuse_outcomes};
+use super::piece::{Constant, Piece, PieceBody, has_large_counts, refuse_outcomes};
 use super::{Family, Regression};
 use crate::Result;
 use crate::data::{Design, Recipe, ShardData};
@@ -35,8 +35,11 @@ struct Columns {
     /// Those that are mostly not 0: the others belong to factors, whose rows merge or are sorted.
     numbers: Vec<u32>,
     /// Whole blocks of rows each, with their columns unless there was no room.
-    stores: Vec<(Range<usize>, OnceLock<Option<Arc<Store>>>)>,
+    stores: Vec<(Range<usize>, Slot)>,
 }
+
+/// A store that is made when it is first needed; none if there was no room.
+type Slot = OnceLock<Option<Arc<Store>>>;
 
 /// Rows that tell which columns are kept.
 const MOST_ROWS: usize = 256;
@@ -82,7 +85,7 @@ impl Common {
         let meets = |own: &Range<usize>| own.start < rows.end && rows.start < own.end;
         let stores = || columns.stores.iter().filter(|(own, _)| meets(own));
         // Where there was no room before, nothing needs to be read to find that out.
-        let refused = |slot: &OnceLock<Option<Arc<Store>>>| matches!(slot.get(), Some(None));
+        let refused = |slot: &Slot| matches!(slot.get(), Some(None));
         if matches!(self.margins.get(), Some(None)) || stores().any(|(_, slot)| refused(slot)) {
             return None;
         }
@@ -93,7 +96,7 @@ impl Common {
             return None;
         }
         let margins = self.margins(room)?;
-        let store = |(own, slot): &(Range<usize>, OnceLock<Option<Arc<Store>>>)| {
+        let store = |(own, slot): &(Range<usize>, Slot)| {
             slot.get_or_init(|| self.store(&columns.numbers, own, margins, room)).clone()
         };
         let stores: Vec<Arc<Store>> = stores().map(store).collect::<Option<_>>()?;
@@ -107,7 +110,7 @@ impl Common {
             body: PieceBody::Rows {
                 rows: Some(view),
                 constant: constant.value,
-                outcomes: constant.outcomes.as_ref().map(Outcomes::clone),
+                outcomes: constant.outcomes.clone(),
             },
         })
     }

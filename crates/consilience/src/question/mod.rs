@@ -276,6 +276,9 @@ pub enum Answers {
     Sum(Answer),
 }
 
+/// A sum over shards, and what it is the sum of, where that is known.
+pub type Summed<A> = (A, Option<Vec<A>>);
+
 impl Answers {
     /// Every shard's answer of its own; an error where only their sum is known.
     pub fn each<K: Listed>(self) -> Result<Vec<K::Answer>> {
@@ -289,7 +292,7 @@ impl Answers {
     }
 
     /// The sum over all shards, and the single answers where they are known.
-    pub fn sum<K: Listed>(self, question: &K) -> Result<(K::Answer, Option<Vec<K::Answer>>)> {
+    pub fn sum<K: Listed>(self, question: &K) -> Result<Summed<K::Answer>> {
         match self {
             Answers::Sum(sum) => Ok((K::take(sum)?, None)),
             Answers::Each(answers) => {
