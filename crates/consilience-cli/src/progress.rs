@@ -54,7 +54,7 @@ impl Bar {
 
     /// Says something above the bar, or on stderr where there is no bar.
     pub fn note(&self, text: &str) {
-        self.0.suspend(|| crate::shell::tell(&format!("{text}")));
+        self.0.suspend(|| crate::shell::tell(text));
     }
 
     /// Takes it off the screen.

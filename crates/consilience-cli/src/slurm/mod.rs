@@ -225,7 +225,7 @@ struct Submitting<'a> {
 impl Courier for Submitting<'_> {
     fn fetch(&self, open: &OpenRound) -> Result<()> {
         // What it has to say goes to the step's log.
-        let job = self.slurm.job_for(open, &|note| crate::shell::tell(&format!("{note}")))?;
+        let job = self.slurm.job_for(open, &crate::shell::tell)?;
         self.slurm.submit_step(open, &job)?;
         Err(Error::Waiting(Box::new(open.waiting())))
     }
