@@ -34,9 +34,11 @@ impl Plan<Threads> {
         model: Model,
         mut likelihood: impl FnMut(&Shard) -> Result<T>,
     ) -> Result<()> {
-        for shard in self.engine.shards_mut() {
-            let target = Arc::new(likelihood(shard).map_err(|e| e.for_shard(shard.index()))?);
-            let rows = shard.data().rows() as f64;
+        let surveys = self.settings.first().map_or(Vec::new(), |s| s.surveys.clone());
+        for (s, shard) in self.engine.shards_mut().iter_mut().enumerate() {
+            let target = Arc::new(likelihood(shard).map_err(|e| e.for_shard(s))?);
+            // As the study counts them, with their weights, so that shares by rows add up.
+            let rows = surveys.get(s).map_or(shard.data().rows() as f64, |s| s.observations);
             shard.learn(model.likelihood_name(), Foreign::new(target, rows)?);
         }
         self.add_known(model)

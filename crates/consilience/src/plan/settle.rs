@@ -211,9 +211,10 @@ fn with_model(error: Error, models: &[Written]) -> Error {
         let mut columns = model.regression().into_iter().flat_map(|r| r.columns());
         columns.any(|column| Some(&column.name) == place.column.as_ref())
     };
+    // What names a row says enough.
     let message = match models.iter().find(|(model, _)| has(model)) {
-        Some((model, _)) => format!("model `{}`: {message}", model.name),
-        None => message,
+        Some((model, _)) if place.file.is_none() => format!("model `{}`: {message}", model.name),
+        _ => message,
     };
     Error::Input { place, message }
 }

@@ -150,8 +150,11 @@ impl<'a> Sampler<'a> {
         if target.likelihood().gaussian().is_some() {
             return Err(unsupported(Family::Gaussian));
         }
-        let regression = target.likelihood().regression();
-        let Some((regression, rows)) = regression.and_then(|l| Some((l, l.rows()?))) else {
+        let Some(regression) = target.likelihood().regression() else {
+            let message = "Gibbs sampling is for logistic and probit models, and this likelihood is none of ours; use local = \"auto\"";
+            return Err(Error::input(message));
+        };
+        let Some(rows) = regression.rows() else {
             let message = "Gibbs sampling visits every row for every draw, and there is no room for them all; allow more with --memory, use more shards, or use local = \"auto\"";
             return Err(Error::input(message));
         };
