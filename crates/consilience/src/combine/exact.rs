@@ -109,7 +109,7 @@ impl Exact {
                 if search.draws() == 0 {
                     by_shard = None;
                 }
-                Asked::Weigh(Weigh(self.setting.points(Matrix::clone(&thetas))))
+                Asked::Weigh(Weigh(self.setting.points(thetas)))
             }
             Wish::Done => return self.finish(search, by_shard),
         };

@@ -89,9 +89,8 @@ impl Setting {
     }
 
     /// These points as a question may ask about them.
-    fn points(&self, thetas: Matrix) -> Vec<Points> {
-        let thetas = Arc::new(thetas);
-        vec![Points { model: self.model.clone(), share: self.share, thetas }]
+    fn points(&self, thetas: impl Into<Arc<Matrix>>) -> Vec<Points> {
+        vec![Points { model: self.model.clone(), share: self.share, thetas: thetas.into() }]
     }
 
     /// The question for the shards' own evidences.
@@ -349,7 +348,7 @@ impl<'a> Combining<'a> {
             done: self.models.len() - open().count(),
             rounds_left: open().map(|talk| talk.machine.rounds_left()).max().unwrap_or(1),
         });
-        let answers = self.session.ask(&questions)?;
+        let mut answers = self.session.ask(&questions)?;
         for (i, number, part) in asking {
             self.models[i].answers = Some(answers[number].part(part));
         }

@@ -10,9 +10,12 @@ const MOST: u32 = 1 << 29;
 /// The exact sum of doubles, as one long number with a fixed point. Rounding comes once, at the end: so terms
 /// may come in any order, sums of parts add up to the sum of all, and what is added and taken away again is
 /// gone (Kulisch's accumulator, with carries kept back as in Neal 2015).
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct ExactSum {
     digits: [i64; DIGITS],
+    /// The digits that are in use: all others are 0.
+    low: usize,
+    high: usize,
     terms: u32,
     /// The sum of terms that are not finite; 0 if there are none.
     odd: f64,
@@ -20,16 +23,16 @@ pub struct ExactSum {
 
 impl Default for ExactSum {
     fn default() -> ExactSum {
-        ExactSum { digits: [0; DIGITS], terms: 0, odd: 0.0 }
+        ExactSum { digits: [0; DIGITS], low: DIGITS, high: 0, terms: 0, odd: 0.0 }
     }
 }
 
 impl ExactSum {
     /// The sum of these, rounded once; NaN if one is, or if infinities of both signs are among them.
-    pub fn of(terms: impl ExactSizeIterator<Item = f64>) -> f64 {
-        let mut terms = terms;
-        if terms.len() == 1 {
-            return terms.next().unwrap_or(0.0);
+    pub fn of(mut terms: impl ExactSizeIterator<Item = f64>) -> f64 {
+        // The processor rounds the sum of two as exactly, and −0 is as good as 0.
+        if terms.len() <= 2 {
+            return terms.next().unwrap_or(0.0) + terms.next().unwrap_or(0.0);
         }
         let mut sum = ExactSum::default();
         terms.for_each(|term| sum.add(term));
@@ -37,6 +40,7 @@ impl ExactSum {
     }
 
     /// Adds a number.
+    #[inline]
     pub fn add(&mut self, x: f64) {
         if !x.is_finite() {
             self.odd += x;
@@ -50,10 +54,11 @@ impl ExactSum {
             if exponent == 0 { (fraction, 0) } else { (fraction | 1 << 52, exponent - 1) };
         let spread = u128::from(mantissa) << (shift % BITS);
         let first = (shift / BITS) as usize;
-        for (k, digit) in self.digits[first..].iter_mut().take(3).enumerate() {
-            let part = (spread >> (BITS * k as u32)) as u32;
-            *digit += if x < 0.0 { -i64::from(part) } else { i64::from(part) };
+        let sign = if x < 0.0 { -1 } else { 1 };
+        for (k, digit) in self.digits[first..first + 3].iter_mut().enumerate() {
+            *digit += sign * i64::from((spread >> (BITS * k as u32)) as u32);
         }
+        (self.low, self.high) = (self.low.min(first), self.high.max(first + 2));
         self.terms += 1;
         if self.terms == MOST {
             self.carry();
@@ -66,51 +71,62 @@ impl ExactSum {
         self.carry();
         other.carry();
         self.digits.iter_mut().zip(other.digits).for_each(|(digit, more)| *digit += more);
+        (self.low, self.high) = (self.low.min(other.low), self.high.max(other.high));
         self.odd += other.odd;
         self.terms += other.terms;
     }
 
-    /// Moves carries on, so that every digit but the last is in 0..2³².
+    /// Moves carries on, so that every digit but the highest is in 0..2³², and that one has the sum's sign.
     fn carry(&mut self) {
-        let mut over = 0;
-        for digit in &mut self.digits[..DIGITS - 1] {
-            let all = *digit + over;
-            over = all >> BITS;
-            *digit = all & ((1 << BITS) - 1);
-        }
-        self.digits[DIGITS - 1] += over;
         self.terms = 1;
+        let mut over = 0;
+        for k in self.low..=self.high {
+            let all = self.digits[k] + over;
+            if k == DIGITS - 1 {
+                self.digits[k] = all;
+                return;
+            }
+            over = all >> BITS;
+            self.digits[k] = all & ((1 << BITS) - 1);
+        }
+        if over != 0 {
+            self.high += 1;
+            self.digits[self.high] = over;
+        }
     }
 
     /// The sum, rounded to the nearest double, to even where two are as near.
-    pub fn value(&self) -> f64 {
+    pub fn value(mut self) -> f64 {
         if self.odd != 0.0 {
             return self.odd;
         }
-        let mut sum = self.clone();
-        sum.carry();
-        let negative = sum.digits[DIGITS - 1] < 0;
-        if negative {
-            sum.digits.iter_mut().for_each(|digit| *digit = -*digit);
-            sum.carry();
+        if self.low == DIGITS {
+            return 0.0;
         }
-        let Some(top) = sum.digits.iter().rposition(|digit| *digit != 0) else { return 0.0 };
+        self.carry();
+        let negative = self.digits[self.high] < 0;
+        if negative {
+            self.digits[self.low..=self.high].iter_mut().for_each(|digit| *digit = -*digit);
+            self.carry();
+        }
+        let used = &self.digits[..=self.high];
+        let Some(top) = used.iter().rposition(|digit| *digit != 0) else { return 0.0 };
         // The 96 bits from the highest digit down hold 64 or more that count; what is below only says whether
         // a half is more than a half.
-        let digit = |k: usize| top.checked_sub(k).map_or(0, |k| sum.digits[k] as u128);
+        let digit = |k: usize| top.checked_sub(k).map_or(0, |k| used[k] as u128);
         let mut head = digit(0) << (2 * BITS) | digit(1) << BITS | digit(2);
-        let rest = top >= 3 && sum.digits[..top - 2].iter().any(|digit| *digit != 0);
-        let low = (top as i32 - 2) * BITS as i32 - 1074;
+        let rest = top >= 3 && used[self.low.min(top - 2)..top - 2].iter().any(|digit| *digit != 0);
+        let below = (top as i32 - 2) * BITS as i32 - 1074;
         // Doubles end at 2⁻¹⁰⁷⁴, however few bits are left there.
         let length = 128 - head.leading_zeros() as i32;
-        let drop = (length - 53).max(-1074 - low).max(0) as u32;
+        let drop = (length - 53).max(-1074 - below).max(0) as u32;
         if drop > 0 {
             let (kept, cut) = (head >> drop, head & ((1 << drop) - 1));
             let half = 1_u128 << (drop - 1);
             let up = cut > half || cut == half && (rest || kept & 1 == 1);
             head = kept + u128::from(up);
         }
-        let size = libm::ldexp(head as f64, low + drop as i32);
+        let size = libm::ldexp(head as f64, below + drop as i32);
         if negative { -size } else { size }
     }
 }

@@ -95,11 +95,6 @@ impl Matrix {
         &self.data
     }
 
-    /// All values, row after row, to be changed.
-    pub fn data_mut(&mut self) -> &mut [f64] {
-        &mut self.data
-    }
-
     /// Whether it has this size (a foreign file may lie about it).
     pub fn has_size(&self, rows: usize, cols: usize) -> bool {
         (self.rows, self.cols) == (rows, cols) && self.data.len() == rows * cols

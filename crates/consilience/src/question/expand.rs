@@ -95,8 +95,8 @@ impl Kind for Expand {
         true
     }
 
-    fn part(answer: &Self::Answer, number: usize) -> Self::Answer {
-        vec![answer[number].clone()]
+    fn part(answer: &mut Self::Answer, number: usize) -> Self::Answer {
+        vec![std::mem::take(&mut answer[number])]
     }
 }
 
@@ -118,8 +118,12 @@ fn sum_of(parts: &[&Expansion]) -> Expansion {
     for (j, total) in sum.gradient.iter_mut().enumerate() {
         *total = ExactSum::of(parts.iter().map(|p| p.gradient[j]));
     }
-    for (k, total) in sum.hessian.data_mut().iter_mut().enumerate() {
-        *total = ExactSum::of(parts.iter().map(|p| p.hessian.data()[k]));
+    for i in 0..sum.gradient.len() {
+        // Hessians are symmetric, whatever somebody sends.
+        for j in 0..=i {
+            let total = ExactSum::of(parts.iter().map(|p| p.hessian[(i, j)]));
+            (sum.hessian[(i, j)], sum.hessian[(j, i)]) = (total, total);
+        }
     }
     sum
 }

@@ -92,8 +92,9 @@ pub trait Kind: Message {
         false
     }
 
-    /// The part of an answer that belongs to the question of this number that it took in, itself counted.
-    fn part(answer: &Self::Answer, _number: usize) -> Self::Answer {
+    /// Takes that part out of an answer that belongs to the question of this number that it took in, itself
+    /// counted.
+    fn part(answer: &mut Self::Answer, _number: usize) -> Self::Answer {
         answer.clone()
     }
 }
@@ -226,8 +227,8 @@ macro_rules! kinds {
                 match self { $(Answer::$kind(a) => $kind::columns_told(a)),* }
             }
 
-            /// The part of it that belongs to the question of this number that was taken in.
-            pub(crate) fn part(&self, number: usize) -> Answer {
+            /// Takes that part out of it that belongs to the question of this number that was taken in.
+            fn part(&mut self, number: usize) -> Answer {
                 match self {
                     $(Answer::$kind(a) => Answer::$kind(Box::new($kind::part(a, number)))),*
                 }
@@ -306,10 +307,10 @@ impl Answers {
         }
     }
 
-    /// The parts that belong to the question of this number that was taken in.
-    pub(crate) fn part(&self, number: usize) -> Answers {
+    /// Takes those parts out that belong to the question of this number that was taken in.
+    pub(crate) fn part(&mut self, number: usize) -> Answers {
         match self {
-            Answers::Each(all) => Answers::Each(all.iter().map(|a| a.part(number)).collect()),
+            Answers::Each(all) => Answers::Each(all.iter_mut().map(|a| a.part(number)).collect()),
             Answers::Sum(sum) => Answers::Sum(sum.part(number)),
         }
     }

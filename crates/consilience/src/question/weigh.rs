@@ -84,7 +84,7 @@ impl Kind for Weigh {
         true
     }
 
-    fn part(answer: &Self::Answer, number: usize) -> Self::Answer {
-        vec![answer[number].clone()]
+    fn part(answer: &mut Self::Answer, number: usize) -> Self::Answer {
+        vec![std::mem::take(&mut answer[number])]
     }
 }
