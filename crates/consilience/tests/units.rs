@@ -301,3 +301,33 @@ fn scales_beyond_numbers_are_refused() {
         assert!(error.to_string().contains(part), "{error} lacks {part}");
     }
 }
+
+/// What a standard deviation is does not depend, to the last bit, on which other models there are, however many
+/// chunks the rows make.
+#[test]
+fn units_do_not_depend_on_company() {
+    use consilience::arrow_array::{ArrayRef, Float64Array, RecordBatch};
+    use consilience::{Family, Plan, Silent, Study, Tables};
+    use std::sync::Arc;
+    let wave = |j: usize| -> ArrayRef {
+        let value = |i: usize| (i as f64 * (0.7 + j as f64)).sin() + j as f64;
+        Arc::new((0..150_000).map(value).collect::<Float64Array>())
+    };
+    let y: ArrayRef =
+        Arc::new((0..150_000).map(|i| f64::from(i % 3 == 0)).collect::<Float64Array>());
+    let columns = (0..40).map(|j| (format!("x{j}"), wave(j))).chain([("y".to_string(), y)]);
+    let table = RecordBatch::try_from_iter(columns).unwrap();
+    let all: Vec<String> = (0..40).map(|j| format!("x{j}")).collect();
+    let priors = |others: &[&str]| {
+        let mut study = Study::new().shards(1).model("y ~ x3 + x38", Family::Logistic);
+        for right in others {
+            study = study.model(&format!("y ~ {right}"), Family::Logistic);
+        }
+        let tables = Tables::whole(vec![table.clone()]).unwrap();
+        let plan = Plan::of_tables(study, tables, 2, &Silent).unwrap();
+        plan.settings[0].model.free_priors()
+    };
+    let alone = priors(&[]);
+    assert_eq!(alone, priors(&["x1"]));
+    assert_eq!(alone, priors(&["x39 + x38", &all.join(" + ")]));
+}

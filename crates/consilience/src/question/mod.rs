@@ -69,7 +69,7 @@ pub trait Kind: Message {
     /// What an answer tells, in plain words: whole lines.
     fn explain_answer(answer: &Self::Answer) -> String;
 
-    /// How many draws or points it is about.
+    /// How many draws or points of one model it is about.
     fn draws(&self) -> u64 {
         0
     }

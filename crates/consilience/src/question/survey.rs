@@ -2,8 +2,8 @@
 
 use super::Kind;
 use super::checks::{self, Fault, ensure, finite, numbers};
-use crate::data::{Moments, Recipe, ShardData};
-use crate::model::{Family, Model, chunk_rows, over_chunks, refuse_outcomes};
+use crate::data::{Moments, Recipe, ShardData, Table};
+use crate::model::{Family, Model, over_chunks, refuse_outcomes};
 use crate::shard::Shard;
 use crate::{Error, Place, Result};
 use serde::{Deserialize, Serialize};
@@ -140,44 +140,34 @@ struct Column {
     moments: Moments,
 }
 
-/// Looks at every row once: at its outcome, which has to be one that the family can have, and at its
-/// columns, whose squares have to be numbers.
+/// The rows of a chunk, and the columns that are looked at together: the same for every design, so that what is
+/// said of a column does not depend on its company.
+const ROWS: usize = 64 * 960;
+const COLUMNS: usize = 32;
+
+/// Looks at every row: at its outcome, which has to be one that the family can have, and at its columns, whose
+/// squares have to be numbers.
 fn survey(data: &ShardData, family: Family, design: &Recipe, units: bool) -> Result<SurveyAnswer> {
-    let batches = data.batches(chunk_rows(design.columns.len()));
-    let parts = over_chunks(batches.len(), |k| {
-        let table = data.batch(batches[k].clone())?;
-        let found = design.design(&table)?;
-        refuse_outcomes(family, &design.response.text, &found.response, &table)?;
-        let weights = found.weights.as_deref();
-        let weight = |i: usize| weights.map_or(1.0, |w| w[i]);
-        let column = |values: &Vec<f64>| {
-            let mut column = Column::default();
-            for (i, x) in values.iter().enumerate().filter(|(_, x)| **x != 0.0) {
-                column.nonzero += weight(i);
-                column.square += weight(i) * x * x;
+    let numbers: Vec<u32> = (0..design.columns.len() as u32).collect();
+    let batches = data.batches(ROWS);
+    let (mut observations, mut offset) = (0.0, Moments::default());
+    let mut columns = vec![Column::default(); numbers.len()];
+    for group in 0..numbers.len().div_ceil(COLUMNS).max(1) {
+        let own = group * COLUMNS..numbers.len().min((group + 1) * COLUMNS);
+        let part = design.part(&numbers[own.clone()]);
+        let chunks = over_chunks(batches.len(), |k| {
+            chunk(&*data.batch(batches[k].clone())?, family, &part, units)
+        });
+        (observations, offset) = (0.0, Moments::default());
+        for chunk in chunks {
+            let (rows, found, own_offset) = chunk?;
+            observations += rows;
+            offset = offset.merge(own_offset);
+            for (sum, more) in columns[own.clone()].iter_mut().zip(found) {
+                sum.nonzero += more.nonzero;
+                sum.square += more.square;
+                sum.moments = sum.moments.merge(more.moments);
             }
-            if units {
-                column.moments = Moments::of(values, weights);
-            }
-            column
-        };
-        let columns: Vec<Column> = found.columns.iter().map(column).collect();
-        let offset = found.offset.filter(|_| units);
-        let offset = offset.map_or_else(Moments::default, |o| Moments::of(&o, weights));
-        let observations = (0..table.rows()).map(weight).sum::<f64>();
-        Ok((observations, columns, offset))
-    });
-    let mut observations = 0.0;
-    let mut columns = vec![Column::default(); design.columns.len()];
-    let mut offset = Moments::default();
-    for part in parts {
-        let (rows, found, own_offset) = part?;
-        observations += rows;
-        offset = offset.merge(own_offset);
-        for (sum, more) in columns.iter_mut().zip(found) {
-            sum.nonzero += more.nonzero;
-            sum.square += more.square;
-            sum.moments = sum.moments.merge(more.moments);
         }
     }
     for (column, name) in columns.iter_mut().zip(design.names()) {
@@ -196,6 +186,34 @@ fn survey(data: &ShardData, family: Family, design: &Recipe, units: bool) -> Res
         squares: moments().map(|m| m.m2).collect(),
         offset: offset.mean,
     })
+}
+
+/// What a chunk of rows says: observations, columns, offset.
+fn chunk(
+    table: &Table,
+    family: Family,
+    design: &Recipe,
+    units: bool,
+) -> Result<(f64, Vec<Column>, Moments)> {
+    let found = design.design(table)?;
+    refuse_outcomes(family, &design.response.text, &found.response, table)?;
+    let weights = found.weights.as_deref();
+    let weight = |i: usize| weights.map_or(1.0, |w| w[i]);
+    let column = |values: &Vec<f64>| {
+        let mut column = Column::default();
+        for (i, x) in values.iter().enumerate().filter(|(_, x)| **x != 0.0) {
+            column.nonzero += weight(i);
+            column.square += weight(i) * x * x;
+        }
+        if units {
+            column.moments = Moments::of(values, weights);
+        }
+        column
+    };
+    let columns: Vec<Column> = found.columns.iter().map(column).collect();
+    let offset = found.offset.filter(|_| units);
+    let offset = offset.map_or_else(Moments::default, |o| Moments::of(&o, weights));
+    Ok(((0..table.rows()).map(weight).sum(), columns, offset))
 }
 
 /// A column that does not vary has no unit: without the rounding error of a mean.

@@ -71,8 +71,9 @@ impl Kind for Weigh {
         each.collect()
     }
 
+    /// Of one model: a policy's bound does not depend on how many share a question.
     fn draws(&self) -> u64 {
-        points::count(&self.0) as u64
+        self.0.iter().map(|asked| asked.thetas.rows() as u64).max().unwrap_or(0)
     }
 
     fn largest_answer(&self) -> u64 {

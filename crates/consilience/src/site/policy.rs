@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub struct Policy {
     /// Fewer rows than this answer nothing; levels of factors with fewer are merged.
     pub min_rows: u64,
-    /// The most draws or points that one question may ask about.
+    /// The most draws or points of one model that one question may ask about.
     pub max_draws: Option<u64>,
     /// The most questions of one study that are answered.
     pub max_rounds: Option<u64>,
