@@ -321,7 +321,7 @@ fn units_do_not_depend_on_company() {
     let priors = |others: &[&str]| {
         let mut study = Study::new().shards(1).model("y ~ x3 + x38", Family::Logistic);
         for right in others {
-            study = study.model(&format!("y ~ {right}"), Family::Logistic);
+            study = study.model(format!("y ~ {right}"), Family::Logistic);
         }
         let tables = Tables::whole(vec![table.clone()]).unwrap();
         let plan = Plan::of_tables(study, tables, 2, &Silent).unwrap();
