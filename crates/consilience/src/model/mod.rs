@@ -69,6 +69,18 @@ pub enum Body {
 }
 
 impl Model {
+    /// A model whose likelihood is somebody else's, known to shards by the model's name. Its parameters are on
+    /// unconstrained scales, in the order in which the likelihood takes them.
+    pub fn foreign(name: &str, parameters: &[(&str, Prior)]) -> Model {
+        let parameter =
+            |(name, prior): &(&str, Prior)| Parameter { name: name.to_string(), prior: *prior };
+        Model {
+            name: name.to_string(),
+            parameters: parameters.iter().map(parameter).collect(),
+            body: Body::Foreign { likelihood: name.to_string() },
+        }
+    }
+
     /// Its family and columns, unless the likelihood is somebody else's.
     pub fn regression(&self) -> Option<&Regression> {
         match &self.body {

@@ -4,27 +4,13 @@ use super::Plan;
 use crate::combine::{Extras, Setting};
 use crate::compare::PartitionReport;
 use crate::engine::{Engine, Threads, Traffic};
-use crate::model::{Body, Foreign, Model, Parameter, Prior, Share};
+use crate::model::{Foreign, Model, Share};
 use crate::question::SurveyAnswer;
 use crate::shard::Shard;
 use crate::study::{EvidenceOptions, Study};
 use crate::target::Target;
 use crate::{Error, Result};
 use std::sync::Arc;
-
-impl Model {
-    /// A model whose likelihood is somebody else's, known to shards by the model's name. Its parameters are on
-    /// unconstrained scales, in the order in which the likelihood takes them.
-    pub fn foreign(name: &str, parameters: &[(&str, Prior)]) -> Model {
-        let parameter =
-            |(name, prior): &(&str, Prior)| Parameter { name: name.to_string(), prior: *prior };
-        Model {
-            name: name.to_string(),
-            parameters: parameters.iter().map(parameter).collect(),
-            body: Body::Foreign { likelihood: name.to_string() },
-        }
-    }
-}
 
 impl Plan<Threads> {
     /// Adds a model of one's own ([`Model::foreign`]) to those of the study, as likely as they are on average.
