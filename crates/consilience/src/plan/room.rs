@@ -24,6 +24,10 @@ pub struct Room {
 /// The least memory that a run can be held to: the program itself and the work of two threads.
 pub const LEAST_MEMORY: usize = 256 << 20;
 
+/// What is kept is used to the last byte: rows that models share are kept chunk by chunk. So the program itself,
+/// what it reads with, and memory that was given back in pieces too small to be used again have to fit in as well.
+const PROGRAM: usize = 112 << 20;
+
 /// What a thread needs to work on a chunk of rows: the rows as they are read, their design, and their
 /// panels.
 const PER_THREAD: usize = 64 << 20;
@@ -51,8 +55,7 @@ impl Room {
         Ok(Room {
             // Vectors that grow may take twice what they hold.
             rows: memory / 8,
-            // The program itself and what it reads with have to fit in as well.
-            kept: memory / 8 * 3,
+            kept: memory / 2 - PROGRAM,
             lent: memory / 8,
             threads: (memory / 4 / PER_THREAD).max(1),
             folder: folder.to_path_buf(),
