@@ -19,7 +19,7 @@ pub struct Place {
     /// The column's name.
     pub column: Option<String>,
     /// The key of a study that this is about, such as `split.by` or `model[0].formula`. Messages name
-    /// it themselves; it is for whoever knows the study's [lines](crate::study::Lines).
+    /// it themselves; it is for whoever knows on which line the study gives it.
     #[serde(skip)]
     pub key: Option<Box<str>>,
 }

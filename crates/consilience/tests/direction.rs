@@ -21,11 +21,9 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The modules that a piece of code names after `crate::`, tests and comments left out.
+/// The modules that a piece of code names after `crate::`, in comments too, tests left out.
 fn used(code: &str) -> BTreeSet<String> {
     let code = code.split("#[cfg(test)]").next().unwrap_or("");
-    let code: String =
-        code.lines().filter(|l| !l.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
     let word = |text: &str| -> String {
         text.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect()
     };

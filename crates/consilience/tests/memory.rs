@@ -8,7 +8,7 @@ use consilience::engine::Silent;
 use consilience::estimate::Estimate;
 use consilience::fit::Summary;
 use consilience::math::Matrix;
-use consilience::question::{Answer, Describe, FitAnswer, Question};
+use consilience::question::{Answer, Describe, Expand, FitAnswer, Question};
 use consilience::run::{
     AnswerFile, FORMAT, LARGEST_LETTER, Manifest, QuestionFile, Received, Run, Stop,
 };
@@ -172,8 +172,14 @@ fn hostile_files_are_dealt_with_in_256_mib() {
     // At a site: a question. Context is absent (0), or a study and sites (1).
     let describe = Question::from(Describe { requests: vec![], weights: None });
     let request = bytes(&Request::Column(String::new()));
-    for what in ["requests", "questions", "sites", "a study"] {
+    // A model without name, parameters and points, whose likelihood is somebody else's.
+    let expand = bytes(&Question::from(Expand(vec![])))[0];
+    let model = [0, 0, 1, 0, 0, 1, 0, 0, 0];
+    for what in ["requests", "questions", "sites", "models", "some models", "a study"] {
         let body = match what {
+            "models" => flood(room, &[0, 1, expand, 0], &model, &[]),
+            // As many as are read before they are found to be too many.
+            "some models" => flood(room / 16, &[0, 1, expand, 0], &model, &[]),
             "requests" => flood(room, &[0, 1, bytes(&describe)[0]], &request, &[0]),
             "questions" => flood(room, &[0], &bytes(&describe), &[]),
             "sites" => flood(room, &[1, 0], &[0], &[0]),

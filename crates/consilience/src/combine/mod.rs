@@ -314,8 +314,8 @@ impl<'a> Combining<'a> {
     /// One round of all models that are not done; `false` once there is none.
     pub fn round(&mut self) -> Result<bool> {
         let mut questions: Vec<Question> = Vec::new();
-        // Who asked, in which question, and as which part of it.
-        let mut asking: Vec<(usize, usize, usize)> = Vec::new();
+        // Who asked, and in which question; parts of one stand in the models' order.
+        let mut asking: Vec<(usize, usize)> = Vec::new();
         for (i, talk) in self.models.iter_mut().enumerate() {
             if talk.evidence.is_some() {
                 continue;
@@ -326,11 +326,10 @@ impl<'a> Combining<'a> {
                     // Questions of one kind become one, so that a pass over the rows serves many models.
                     let joined = questions.iter_mut().position(|other| other.join(&question));
                     let number = joined.unwrap_or(questions.len());
-                    let part = asking.iter().filter(|(_, q, _)| *q == number).count();
                     if joined.is_none() {
                         questions.push(question);
                     }
-                    asking.push((i, number, part));
+                    asking.push((i, number));
                 }
                 Next::Done(evidence) => {
                     let evidence = rank::noted(*evidence, &talk.setting);
@@ -348,9 +347,15 @@ impl<'a> Combining<'a> {
             done: self.models.len() - open().count(),
             rounds_left: open().map(|talk| talk.machine.rounds_left()).max().unwrap_or(1),
         });
-        let mut answers = self.session.ask(&questions)?;
-        for (i, number, part) in asking {
-            self.models[i].answers = Some(answers[number].part(part));
+        for (number, mut answers) in self.session.ask(&questions)?.into_iter().enumerate() {
+            let askers: Vec<usize> =
+                asking.iter().filter(|(_, asked)| *asked == number).map(|(i, _)| *i).collect();
+            match askers[..] {
+                [alone] => self.models[alone].answers = Some(answers),
+                _ => (0..).zip(askers).for_each(|(part, i)| {
+                    self.models[i].answers = Some(answers.part(part));
+                }),
+            }
         }
         Ok(true)
     }

@@ -78,7 +78,8 @@ impl Common {
         if self.family == Family::Gaussian || self.design.weights.is_some() {
             return None;
         }
-        let columns = self.columns()?;
+        // Without a column nothing would say how many rows there are.
+        let columns = self.columns().filter(|columns| !columns.numbers.is_empty())?;
         if !regression.active.iter().all(|j| columns.numbers.contains(j)) {
             return None;
         }

@@ -2,11 +2,11 @@
 
 use super::Kind;
 use super::checks::{self, Fault, ensure, numbers};
-use crate::Result;
 use crate::fit::{FitOrder, Summary, fit};
 use crate::math::Matrix;
 use crate::model::{Model, Share};
 use crate::shard::Shard;
+use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -67,6 +67,16 @@ impl Kind for Fit {
             chains.len() <= kept && chains.iter().all(sound),
             "it has draws that were not asked for, or that are not finite",
         )
+    }
+
+    /// The draws of a site's chains stay with the site, whoever asks.
+    fn hush(&self, _answer: &mut FitAnswer, _site: &str, _min_rows: u64) -> Result<()> {
+        if self.draws {
+            return Err(Error::input(
+                "the question asks for the draws of this site's chains, which stay here; nothing is answered",
+            ));
+        }
+        Ok(())
     }
 
     fn explain(&self) -> String {

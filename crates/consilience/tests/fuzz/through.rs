@@ -132,32 +132,41 @@ fn disturb(value: &mut Value, rng: &mut Stream) {
     }
 }
 
-/// A question file with damage and the right hashes; `None` if nothing can be read from it at all.
-fn forged_question(bytes: &[u8], other: &[u8], rng: &mut Stream) -> Option<Vec<u8>> {
-    let (head, body) = bytes.split_at(body_of(bytes));
-    let mut header: Value = serde_json::from_slice(head.split(|b| *b == b'\n').nth(1)?).ok()?;
-    let mut body = body.to_vec();
-    let in_study = rng.random_bool(0.3);
-    if !in_study {
-        damage(&mut body, other, rng);
-    }
-    let (mut context, questions): Posed = postcard::from_bytes(&body).ok()?;
-    if in_study && let Some((study, _)) = &mut context {
-        let mut value: Value = serde_json::from_str(study).ok()?;
-        disturb(&mut value, rng);
-        *study = value.to_string();
+/// A question file with other content and the right hashes for it. `None` if nothing can be read from it, or if
+/// the study in it is none.
+fn forged(bytes: &[u8], body: &[u8], change: impl FnOnce(&mut Posed)) -> Option<Vec<u8>> {
+    let mut lines = bytes.split(|b| *b == b'\n');
+    let (first, header) = (lines.next()?, lines.next()?);
+    let mut header: Value = serde_json::from_slice(header).ok()?;
+    let mut posed: Posed = postcard::from_bytes(body).ok()?;
+    change(&mut posed);
+    if let Some((study, _)) = &posed.0 {
         header["study"] = study_hash(&serde_json::from_str::<Study>(study).ok()?).into();
     }
     let mut sum = Sha256::new();
     for field in ["study", "partition", "schema"] {
         sum.update(header[field].as_str()?);
     }
-    sum.update(postcard::to_stdvec(&questions).ok()?);
+    sum.update(postcard::to_stdvec(&posed.1).ok()?);
     header["question"] = hex(sum.finalize())[..32].into();
-    header["asks"] = questions.iter().map(|q| Value::from(q.kind())).collect();
-    let body = postcard::to_stdvec(&(context, questions)).ok()?;
-    let first = head.split(|b| *b == b'\n').next()?;
+    header["asks"] = posed.1.iter().map(|q| Value::from(q.kind())).collect();
+    let body = postcard::to_stdvec(&posed).ok()?;
     Some(sealed(&[first, b"\n", header.to_string().as_bytes(), b"\n"].concat(), &body))
+}
+
+/// A question file with damage to its study or to its questions.
+fn damaged_question(bytes: &[u8], other: &[u8], rng: &mut Stream) -> Option<Vec<u8>> {
+    let mut body = bytes[body_of(bytes)..].to_vec();
+    if rng.random_bool(0.3) {
+        return forged(bytes, &body, |(context, _)| {
+            let Some((study, _)) = context else { return };
+            let mut value: Value = serde_json::from_str(study).unwrap();
+            disturb(&mut value, rng);
+            *study = value.to_string();
+        });
+    }
+    damage(&mut body, other, rng);
+    forged(bytes, &body, |_| ())
 }
 
 /// What became of a file: how far it came, or how it broke what must not break.
@@ -227,7 +236,7 @@ fn a_site_survives_any_question() {
         let (question, _) = &honest.rounds[rng.random_range(0..honest.rounds.len())];
         let (other, _) = &honest.rounds[rng.random_range(0..honest.rounds.len())];
         let (bytes, other) = (std::fs::read(question).unwrap(), std::fs::read(other).unwrap());
-        let Some(forged) = forged_question(&bytes, &other, rng) else { return Ok("refused") };
+        let Some(forged) = damaged_question(&bytes, &other, rng) else { return Ok("refused") };
         let path = honest.folder.join("forged.question");
         std::fs::write(&path, &forged).unwrap();
         let site = ["leeds", "york"][rng.random_range(0..2)];
@@ -255,53 +264,47 @@ fn a_coordinator_survives_any_answer() {
     });
 }
 
-/// The files that once brought a site or a coordinator down.
+/// The files that once brought a site or a coordinator down, or that would take out what stays at a site.
 #[test]
 fn known_attacks_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let honest = Honest::new(folder.path().join("a"), STUDIES[2]);
-    // A study without models.
-    let bytes = std::fs::read(&honest.rounds[0].0).unwrap();
-    let file = QuestionFile::parse(&bytes).unwrap();
-    let (study, _) = file.context().unwrap();
-    let mut value: Value = serde_json::from_str(study).unwrap();
-    let models =
-        value.as_object().unwrap().keys().find(|k| k.starts_with("model")).unwrap().clone();
-    value[&models] = Value::Array(vec![]);
-    let refused = |study: &str| {
-        let (head, body) = bytes.split_at(body_of(&bytes));
-        let line = head.split(|b| *b == b'\n').nth(1).unwrap();
-        let mut header: Value = serde_json::from_slice(line).unwrap();
-        let (context, questions): Posed = postcard::from_bytes(body).unwrap();
-        let context = context.map(|(_, sites)| (study.to_string(), sites));
-        if let Ok(study) = serde_json::from_str::<Study>(study) {
-            header["study"] = study_hash(&study).into();
-        }
-        let mut sum = Sha256::new();
-        ["study", "partition", "schema"]
-            .iter()
-            .for_each(|f| sum.update(header[*f].as_str().unwrap()));
-        sum.update(postcard::to_stdvec(&questions).unwrap());
-        header["question"] = hex(sum.finalize())[..32].into();
-        let first = head.split(|b| *b == b'\n').next().unwrap();
-        let head = [first, b"\n", header.to_string().as_bytes(), b"\n"].concat();
-        let path = folder.path().join("forged");
-        let body = postcard::to_stdvec(&(context, questions)).unwrap();
-        std::fs::write(&path, sealed(&head, &body)).unwrap();
-        honest.answer(&path, "leeds").unwrap_err()
+    let round = |honest: &Honest, kind: &str| {
+        let asks = |(question, _): &&(PathBuf, [PathBuf; 2])| {
+            QuestionFile::read(question).unwrap().header.asks[0] == kind
+        };
+        honest.rounds.iter().find(asks).unwrap().clone()
     };
-    let error = refused(&value.to_string());
-    assert!(error.is_input() && error.to_string().contains("no model"), "{error}");
+    let refused = |honest: &Honest, kind: &str, change: &dyn Fn(&mut Posed)| {
+        let bytes = std::fs::read(round(honest, kind).0).unwrap();
+        let path = folder.path().join("forged");
+        let forged = forged(&bytes, &bytes[body_of(&bytes)..], |posed| change(posed)).unwrap();
+        std::fs::write(&path, forged).unwrap();
+        let error = honest.answer(&path, "leeds").unwrap_err();
+        assert!(error.is_input(), "{error}");
+        error.to_string()
+    };
+    // A study without models.
+    let error = refused(&honest, "describe", &|(context, _)| {
+        let (study, _) = context.as_mut().unwrap();
+        let mut value: Value = serde_json::from_str(study).unwrap();
+        value["model"] = Value::Array(vec![]);
+        *study = value.to_string();
+    });
+    assert!(error.contains("no model"), "{error}");
+    // The draws of a site's chains.
+    let fitted = Honest::new(folder.path().join("b"), STUDIES[1]);
+    let error = refused(&fitted, "fit", &|(_, questions)| {
+        let Question::Fit(fit) = &mut questions[0] else { panic!("{questions:?}") };
+        fit.draws = true;
+    });
+    assert!(error.contains("which stay here"), "{error}");
     // Answers: a survey of fewer columns, an augmentation without batches.
     for (kind, change, part) in [
         ("survey", cut_survey as fn(&mut consilience::question::Answer), "more columns or fewer"),
         ("augment", no_batches, "no batches"),
     ] {
-        let round = honest
-            .rounds
-            .iter()
-            .find(|(question, _)| QuestionFile::read(question).unwrap().header.asks[0] == kind);
-        let path = &round.unwrap().1[0];
+        let path = &round(&honest, kind).1[0];
         let bytes = std::fs::read(path).unwrap();
         let file = consilience::run::AnswerFile::parse(&bytes).unwrap();
         let mut answer = file.answers().next().unwrap().unwrap().clone();
