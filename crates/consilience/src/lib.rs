@@ -178,6 +178,8 @@ pub mod simulate;
 #[doc(hidden)]
 pub mod site;
 #[doc(hidden)]
+pub mod space;
+#[doc(hidden)]
 pub mod study;
 mod target;
 mod warning;
