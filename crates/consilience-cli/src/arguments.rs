@@ -12,7 +12,7 @@ use crate::slurm::{EngineArguments, StepArguments};
 use clap::{Args, Parser, Subcommand};
 use consilience::plan::{Extras, Room};
 use consilience::simulate::alleles;
-use consilience::study::{Combine, Kernel, Local, Overrides, Study};
+use consilience::study::{Combine, Kernel, Local, Overrides, SelectBy, Study};
 use consilience::{Error, draft};
 use std::path::PathBuf;
 
@@ -43,6 +43,9 @@ pub enum Command {
     /// Compute every model's log evidence and compare the models
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareArguments),
+    /// Choose among all subsets of candidate terms: how likely does each belong in the model?
+    #[command(after_help = SELECT_EXAMPLES)]
+    Select(SelectArguments),
     /// Choose by votes and by every combination, side by side
     #[command(after_help = BASELINES_EXAMPLES)]
     Baselines(BaselinesArguments),
@@ -94,6 +97,28 @@ The result is a table of log evidences with standard errors, log Bayes factors a
 model with Kass and Raftery's words for them, and posterior model probabilities with 95% intervals
 (from the standard errors); below it stands what should be known about them. With --json the same
 comes as one JSON document (docs/json.md describes it).";
+
+const SELECT_EXAMPLES: &str = "\
+The study has [select] in the place of [[model]]:
+  [select]
+  outcome = \"late\"
+  family = \"logistic\"
+  candidates = \"dep_delay + carrier + carrier:dep_delay\"   # or \".\" for all columns
+  # always = \"1\"                    # terms that every model has
+  # heredity = \"strong\"             # interactions only with their main effects; weak, none
+  # prior = \"beta-binomial(1, P)\"   # uniform, bernoulli(0.2), sizes(1, 2, 1)
+  # method = \"auto\"                 # enumerate, search, reversible-jump, jump-shares
+  # top = 20                        # models to list
+  # se_target = 0.005               # error of an inclusion probability to aim at
+
+Examples:
+  consilience select examples/select.toml
+  consilience select examples/select.toml --top 5 --models 'glu + bmi, glu + bmi + age'
+  consilience select examples/select.toml --json | jq '.inclusion[] | {term, probability, se}'
+
+The result is the probability of every candidate and of the likeliest models, each with its standard
+error, the probability of all models that are not listed, and coefficients averaged over all models.
+docs/select.md teaches it on real data.";
 
 const BASELINES_EXAMPLES: &str = "\
 Majority vote and Borda count rank the models on every shard and count; upsampling has every shard
@@ -180,6 +205,40 @@ pub struct CompareArguments {
     pub wishes: WishArguments,
     #[command(flatten)]
     pub engine: EngineArguments,
+}
+
+/// How to choose.
+#[derive(Debug, Args)]
+pub struct SelectArguments {
+    #[command(flatten)]
+    pub study: StudyArguments,
+    #[command(flatten)]
+    pub select: NamingArguments,
+    /// How the models are looked through: auto, enumerate, search, reversible-jump or jump-shares
+    #[arg(long, value_name = "METHOD")]
+    pub method: Option<SelectBy>,
+    /// How many models to list
+    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true)]
+    pub top: Option<u64>,
+    /// Print one JSON document instead of the tables
+    #[arg(long)]
+    pub json: bool,
+    /// Also write the JSON document to DIR/result.json
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// No progress bar
+    #[arg(long, short)]
+    pub quiet: bool,
+    #[command(flatten)]
+    pub engine: EngineArguments,
+}
+
+/// Models that are named.
+#[derive(Debug, Args)]
+pub struct NamingArguments {
+    /// Of a study with [select]: also compute these models, each by its terms, and their Bayes factors against the first
+    #[arg(long, value_name = "TERMS,…", value_delimiter = ',')]
+    pub models: Vec<String>,
 }
 
 /// What to print, and what to write beside it.

@@ -12,6 +12,7 @@ mod memory;
 mod overview;
 mod progress;
 mod run;
+mod select;
 mod shell;
 mod simulate;
 mod sites;
@@ -67,6 +68,7 @@ fn advice(error: &Error) -> &'static str {
 fn run(arguments: &Arguments) -> Result<ExitCode> {
     match &arguments.command {
         Command::Compare(arguments) => compare(arguments),
+        Command::Select(arguments) => select::run(arguments),
         Command::Baselines(arguments) => show_baselines(arguments),
         Command::Check(arguments) => {
             let plan = plan(arguments, &progress::Bar::new(false))?;

@@ -16,7 +16,7 @@ pub fn of(plan: &Plan, study: &Path) -> String {
     let _ = writeln!(out, "evidence  {}", evidence(plan));
     let probabilities = plan.study.probabilities();
     for (i, setting) in plan.settings.iter().enumerate() {
-        let spec = &plan.study.models[i];
+        let spec = &plan.study.specs()[i];
         let _ = writeln!(
             out,
             "\nmodel {}   {}\n          {}\n          {}, {}, prior probability {:.4}",

@@ -169,7 +169,7 @@ fn bayes_factor(factor: Estimate) -> String {
     if factor == Estimate::ZERO { "0 (best)".into() } else { estimate(factor) }
 }
 
-fn probability(p: f64) -> String {
+pub fn probability(p: f64) -> String {
     match p {
         0.0 => "< 1e-300".into(),
         ..1e-4 => format!("{p:.1e}"),

@@ -172,6 +172,8 @@ pub mod run;
 #[doc(hidden)]
 pub mod sample;
 #[doc(hidden)]
+pub mod select;
+#[doc(hidden)]
 pub mod shard;
 #[doc(hidden)]
 pub mod simulate;
@@ -193,7 +195,8 @@ pub use model::{Family, Foreign, Model, Prior};
 pub use plan::{Extras, Plan};
 pub use question::{Answers, Question};
 pub use run::Run;
+pub use select::Selection;
 pub use shard::Shard;
-pub use study::{ModelSpec, Study, StudyFile};
+pub use study::{ModelSpec, Select, Study, StudyFile};
 pub use target::{Expansion, Target};
 pub use warning::{Level, Warning};

@@ -1,7 +1,8 @@
 //! What is typed for runs whose questions and answers are files.
 
 use crate::arguments::{
-    DrawsArguments, OutputArguments, StudyArguments, WishArguments, threads, threads_or_all,
+    DrawsArguments, NamingArguments, OutputArguments, StudyArguments, WishArguments, threads,
+    threads_or_all,
 };
 use crate::memory::MemoryArguments;
 use clap::Args;
@@ -87,6 +88,8 @@ pub struct CombineArguments {
     pub output: OutputArguments,
     #[command(flatten)]
     pub wishes: WishArguments,
+    #[command(flatten)]
+    pub select: NamingArguments,
 }
 
 /// Which run to look at.

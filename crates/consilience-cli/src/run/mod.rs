@@ -141,6 +141,22 @@ impl Courier for Patient {
     }
 }
 
+/// Says whose answers are missing, and what to do about it.
+fn tell_waiting(run: &Run, waiting: &consilience::run::Waiting, refused: bool) -> Result<ExitCode> {
+    let folder = word(run.folder());
+    if waiting.sites {
+        crate::shell::tell(&format!(
+            "{waiting}\nSend {} to the sites that have not answered it. Each answers with\n  consilience answer QUESTION --data ITS-DATA --site ITS-NAME\nand what comes back goes into\n  consilience combine {folder} ANSWER…",
+            word(&waiting.question)
+        ));
+    } else {
+        crate::shell::tell(&format!(
+            "{waiting}\nNext: consilience work {folder}, then again consilience combine {folder}"
+        ));
+    }
+    Ok(ExitCode::from(if refused { crate::WRONG_INPUT } else { crate::WAITING }))
+}
+
 pub fn combine(arguments: &CombineArguments) -> Result<ExitCode> {
     let mut run = Run::open(&arguments.run)?;
     let (output, wishes) = (&arguments.output, &arguments.wishes);
@@ -158,21 +174,23 @@ pub fn combine(arguments: &CombineArguments) -> Result<ExitCode> {
     let bar = Bar::new(!output.quiet && arguments.wait);
     let patient = Patient { said: Mutex::default() };
     let courier: &dyn Courier = if arguments.wait { &patient } else { &Stop };
-    let comparison = match run.coordinate(courier, &bar) {
-        Err(Error::Waiting(waiting)) => {
-            let folder = word(run.folder());
-            if waiting.sites {
-                crate::shell::tell(&format!(
-                    "{waiting}\nSend {} to the sites that have not answered it. Each answers with\n  consilience answer QUESTION --data ITS-DATA --site ITS-NAME\nand what comes back goes into\n  consilience combine {folder} ANSWER…",
-                    word(&waiting.question)
-                ));
-            } else {
-                crate::shell::tell(&format!(
-                    "{waiting}\nNext: consilience work {folder}, then again consilience combine {folder}"
-                ));
+    if run.manifest().study.select.is_some() {
+        return match run.select(&arguments.select.models, courier, &bar) {
+            Err(Error::Waiting(waiting)) => tell_waiting(&run, &waiting, refused),
+            Err(error) => Err(error),
+            Ok(selection) => {
+                bar.clear();
+                let json = crate::select::document(&selection);
+                draft::write(&run.result_path(), &json)?;
+                crate::select::report(&selection, &json, output.json)
             }
-            return Ok(ExitCode::from(if refused { crate::WRONG_INPUT } else { crate::WAITING }));
-        }
+        };
+    }
+    if !arguments.select.models.is_empty() {
+        return Err(Error::input("--models is for a run of a study with [select]"));
+    }
+    let comparison = match run.coordinate(courier, &bar) {
+        Err(Error::Waiting(waiting)) => return tell_waiting(&run, &waiting, refused),
         other => other?,
     };
     bar.clear();

@@ -7,7 +7,7 @@
 
 mod cluster;
 
-use crate::arguments::{CompareArguments, count, whole};
+use crate::arguments::{CompareArguments, SelectArguments, StudyArguments, count, whole};
 use crate::progress::Bar;
 use crate::shell::word;
 use crate::{document, print};
@@ -18,6 +18,7 @@ use consilience::draft;
 use consilience::engine::Silent;
 use consilience::plan::Extras;
 use consilience::run::{Courier, OpenRound, Run};
+use consilience::select::Selection;
 use consilience::study::StudyFile;
 use consilience::{Error, Place, Result};
 use std::path::{Path, PathBuf};
@@ -103,22 +104,76 @@ pub fn compare(arguments: &CompareArguments, bar: &Bar) -> Result<Option<Compari
         )));
     }
     let study = StudyFile::read_with(&arguments.study.study, &arguments.study.overrides())?;
-    let folder = engine.run.clone().unwrap_or_else(|| {
-        let stem = arguments.study.study.file_stem().unwrap_or_default();
-        PathBuf::from(stem).with_extension("run")
-    });
     let wishes = arguments.wishes.of(&study.study, Some(&arguments.draws))?;
-    let mut run = Run::split_within(study, &folder, &arguments.study.room()?, bar)?;
+    let mut run = begin(study, &arguments.study, engine, bar)?;
     run.deliver(&wishes)?;
-    let absolute = |path: &Path| {
-        path.canonicalize().map_err(|source| Error::Io { path: path.to_path_buf(), source })
-    };
-    // Jobs start elsewhere.
-    let mut run = Run::open(&absolute(run.folder())?)?;
     if let Some(folder) = &output.posterior {
         run.deliver(&Extras { posterior: true, ..wishes })?;
         draft::make_folder(folder)?;
     }
+    let slurm = slurm(&run, engine)?;
+    if engine.detach {
+        leave(&run, &slurm)?;
+        return Ok(None);
+    }
+    slurm.cancel_on_interrupt();
+    let comparison = run.coordinate(&Waiting { slurm: &slurm, bar }, bar)?;
+    draft::write(&run.result_path(), document(&comparison))?;
+    Ok(Some(comparison))
+}
+
+/// Chooses among models on the cluster; `None` if the run goes on by itself.
+pub fn select(
+    study: StudyFile,
+    arguments: &SelectArguments,
+    bar: &Bar,
+) -> Result<Option<Selection>> {
+    let (engine, named) = (&arguments.engine, &arguments.select.models);
+    let given = [
+        ("--json", arguments.json),
+        ("--out", arguments.out.is_some()),
+        ("--models", !named.is_empty()),
+    ];
+    if engine.detach
+        && let Some((flag, _)) = given.iter().find(|(_, given)| *given)
+    {
+        return Err(Error::input(format!(
+            "{flag} is about the result, which --detach does not wait for: `consilience combine DIR` shows it later"
+        )));
+    }
+    let run = begin(study, &arguments.study, engine, bar)?;
+    let slurm = slurm(&run, engine)?;
+    if engine.detach {
+        leave(&run, &slurm)?;
+        return Ok(None);
+    }
+    slurm.cancel_on_interrupt();
+    let selection = run.select(named, &Waiting { slurm: &slurm, bar }, bar)?;
+    draft::write(&run.result_path(), crate::select::document(&selection))?;
+    Ok(Some(selection))
+}
+
+/// Makes the run directory, or finds it as it was left.
+fn begin(
+    study: StudyFile,
+    arguments: &StudyArguments,
+    engine: &EngineArguments,
+    bar: &Bar,
+) -> Result<Run> {
+    let folder = engine.run.clone().unwrap_or_else(|| {
+        let stem = arguments.study.file_stem().unwrap_or_default();
+        PathBuf::from(stem).with_extension("run")
+    });
+    let run = Run::split_within(study, &folder, &arguments.room()?, bar)?;
+    let absolute = |path: &Path| {
+        path.canonicalize().map_err(|source| Error::Io { path: path.to_path_buf(), source })
+    };
+    // Jobs start elsewhere.
+    Run::open(&absolute(run.folder())?)
+}
+
+/// The cluster, for this run.
+fn slurm(run: &Run, engine: &EngineArguments) -> Result<Slurm> {
     let program = std::env::current_exe()
         .map_err(|source| Error::Io { path: "this program's own file".into(), source })?;
     let settings = Settings {
@@ -126,20 +181,17 @@ pub fn compare(arguments: &CompareArguments, bar: &Bar) -> Result<Option<Compari
         args: split_words(engine.slurm_args.as_deref().unwrap_or(""))?,
         tasks: engine.slurm_tasks.map_or(500, count).max(1),
     };
-    let slurm = Slurm::new(&run, settings)?;
-    if engine.detach {
-        slurm.keep_settings(&run)?;
-        advance(&run, &slurm)?;
-        print(&format!(
-            "The run goes on by itself in {0}.\n  consilience status {0}    shows how far it is\n  consilience combine {0}   prints the result once it is there\n",
-            word(&folder)
-        ))?;
-        return Ok(None);
-    }
-    slurm.cancel_on_interrupt();
-    let comparison = run.coordinate(&Waiting { slurm: &slurm, bar }, bar)?;
-    draft::write(&run.result_path(), document(&comparison))?;
-    Ok(Some(comparison))
+    Slurm::new(run, settings)
+}
+
+/// Has the run go on by itself.
+fn leave(run: &Run, slurm: &Slurm) -> Result<()> {
+    slurm.keep_settings(run)?;
+    advance(run, slurm)?;
+    print(&format!(
+        "The run goes on by itself in {0}.\n  consilience status {0}    shows how far it is\n  consilience combine {0}   prints the result once it is there\n",
+        word(run.folder())
+    ))
 }
 
 /// One step of a detached run: in a job that starts when the round's job has ended.
@@ -157,9 +209,14 @@ pub fn step(arguments: &StepArguments) -> Result<ExitCode> {
 
 /// Goes as far as the answers reach; then submits the next round and the step after it.
 fn advance(run: &Run, slurm: &Slurm) -> Result<()> {
-    match run.coordinate(&Submitting { slurm }, &Silent) {
+    let courier = Submitting { slurm };
+    let result = match run.manifest().study.select {
+        Some(_) => run.select(&[], &courier, &Silent).map(|s| crate::select::document(&s)),
+        None => run.coordinate(&courier, &Silent).map(|c| document(&c)),
+    };
+    match result {
         Err(Error::Waiting(_)) => Ok(()),
-        Ok(comparison) => draft::write(&run.result_path(), document(&comparison)),
+        Ok(json) => draft::write(&run.result_path(), json),
         Err(error) => Err(error),
     }
 }

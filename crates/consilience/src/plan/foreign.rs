@@ -48,6 +48,7 @@ impl<E: Engine> Plan<E> {
             partition,
             settings: Vec::new(),
             formulas: Vec::new(),
+            terms: Vec::new(),
             warnings: Vec::new(),
             engine,
             traffic: Traffic::default(),

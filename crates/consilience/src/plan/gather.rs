@@ -287,7 +287,7 @@ fn partition(
     // Stratified splits look at outcome and predictors as the models see them.
     let weights = study.data.weights.as_deref();
     let mut ask = |requests: &[Request]| Ok(vec![describe(data, weights, requests)?]);
-    let blame = |i: usize, error| at_formula(error, study, &study.models[i]);
+    let blame = |i: usize, error| at_formula(error, study, &study.specs()[i]);
     let recipes = agree_or_blame(terms, weights, &mut ask, &blame)?;
     let mut seen = BTreeSet::new();
     let mut predictors: Vec<Vec<f64>> = Vec::new();

@@ -5,6 +5,7 @@ mod foreign;
 mod gather;
 mod outline;
 mod room;
+mod select;
 mod settle;
 mod units;
 
@@ -16,11 +17,11 @@ pub use room::{LEAST_MEMORY, Room};
 
 use crate::combine::{Setting, baselines, combine};
 use crate::compare::{Baselines, Comparison, PartitionReport, VERSION, sweep};
-use crate::data::{Formula, Tables};
+use crate::data::{Formula, Tables, Term};
 use crate::engine::{Engine, Observer, Session, Threads, Traffic};
 use crate::shard::Shard;
 use crate::study::{Study, StudyFile};
-use crate::{Result, Warning};
+use crate::{Error, Place, Result, Warning};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -37,6 +38,8 @@ pub struct Plan<E = Threads> {
     pub settings: Vec<Setting>,
     /// The models' formulas as they were read.
     pub formulas: Vec<String>,
+    /// Of a study with `[select]`, all terms that models may have, and whether each is a candidate.
+    pub terms: Vec<(Term, bool)>,
     /// What the user should know before anything has run.
     pub warnings: Vec<Warning>,
     engine: E,
@@ -120,7 +123,11 @@ impl<E: Engine> Plan<E> {
     /// were gathered, if any are left in it, are not looked at.
     pub fn on(gathered: Gathered, engine: E, observer: &dyn Observer) -> Result<Plan<E>> {
         let Gathered { outline, files, partition, warnings, .. } = gathered;
-        let Outline { study, lines, formulas, terms, .. } = outline;
+        let Outline { study, lines, formulas, terms, candidates, .. } = outline;
+        let chosen = study.select.is_some();
+        let all_terms = terms.iter().take(usize::from(chosen)).flat_map(|t| &t.terms).enumerate();
+        let all_terms =
+            all_terms.map(|(t, term)| (term.clone(), candidates.contains(&t))).collect();
         let (settings, traffic) = {
             let session = Session::new(&engine, observer);
             let settings = settle::settle(&study, &terms, &session)
@@ -135,6 +142,7 @@ impl<E: Engine> Plan<E> {
             partition,
             settings,
             formulas,
+            terms: all_terms,
             warnings,
             engine,
             traffic,
@@ -154,6 +162,7 @@ impl<E: Engine> Plan<E> {
 
     /// Chooses by votes and upsampled evidences, and by every combination that suits the models.
     pub fn baselines(&self, observer: &dyn Observer) -> Result<Baselines> {
+        refuse_select(&self.study)?;
         let (methods, traffic) = baselines(&self.engine, observer, self.traffic, &self.settings)?;
         let models = self.settings.iter().map(|s| s.model.name.clone()).collect();
         Ok(Baselines {
@@ -168,6 +177,7 @@ impl<E: Engine> Plan<E> {
 
     /// The same on another engine that has the same shards. The result has the same bits.
     pub fn run_on(&self, engine: &dyn Engine, observer: &dyn Observer) -> Result<Comparison> {
+        refuse_select(&self.study)?;
         let session = Session::resume(engine, observer, self.traffic);
         // All priors at once: they share rounds, and the shards' likelihoods.
         let settings = [self.settings.clone(), self.scaled_settings()].concat();
@@ -189,4 +199,15 @@ impl<E: Engine> Plan<E> {
         }
         Ok(comparison)
     }
+}
+
+/// A study with `[select]` names no models to compare.
+fn refuse_select(study: &Study) -> Result<()> {
+    if study.select.is_none() {
+        return Ok(());
+    }
+    Err(Error::input_at(
+        Place::key("select"),
+        "this study chooses among all models that [select] has; run `consilience select`, or name models by [[model]]",
+    ))
 }

@@ -3,7 +3,7 @@
 use crate::data::{Formula, Terms};
 use crate::error::suggestion;
 use crate::model::Family;
-use crate::study::{Lines, ModelSpec, SplitBy, Study, StudyFile};
+use crate::study::{Lines, ModelSpec, Select, SplitBy, Study, StudyFile};
 use crate::{Error, Place, Result, Warning};
 use std::collections::BTreeSet;
 
@@ -20,6 +20,8 @@ pub struct Outline {
     pub formulas: Vec<Formula>,
     /// The formulas' terms.
     pub terms: Vec<Terms>,
+    /// Of a study with `[select]`, the terms of its one formula that are candidates, in its order.
+    pub candidates: Vec<usize>,
 }
 
 impl Outline {
@@ -31,7 +33,7 @@ impl Outline {
             if let SplitBy::Column(name) = &study.split.by {
                 names.insert(name.clone());
             }
-            for model in &study.models {
+            for model in study.specs().iter() {
                 let (columns, dot) = Formula::parse(&model.formula)?.columns_used();
                 if dot {
                     return Err(Error::input(format!(
@@ -60,11 +62,15 @@ impl Outline {
             let names = names(&file).map_err(in_study)?;
             named_columns(study, &names)?;
             let terms = expand(study, &formulas, &names)?;
-            Ok((formulas, terms))
+            let candidates = match &study.select {
+                Some(select) => candidates(study, select, &terms[0], &names)?,
+                None => Vec::new(),
+            };
+            Ok((formulas, terms, candidates))
         };
-        let (formulas, terms) = expanded().map_err(|error| file.lines.locate(error))?;
+        let (formulas, terms, candidates) = expanded().map_err(|error| file.lines.locate(error))?;
         let notes = file.notes();
-        Ok(Outline { study: file.study, lines: file.lines, notes, formulas, terms })
+        Ok(Outline { study: file.study, lines: file.lines, notes, formulas, terms, candidates })
     }
 
     /// Every column that the study looks at: a row counts only if all of them are there, so that
@@ -85,6 +91,9 @@ impl Outline {
 pub(super) fn at_formula(error: Error, study: &Study, model: &ModelSpec) -> Error {
     match error {
         Error::Input { place, message } if place == Place::default() => {
+            if study.select.is_some() {
+                return Error::input_at(Place::key("select.candidates"), message);
+            }
             let place = Place::key(study.key_of(model) + ".formula");
             Error::input_at(place, format!("model `{}`: {message}", model.name))
         }
@@ -104,15 +113,16 @@ pub(super) fn in_study(error: Error) -> Error {
 
 fn parse_formulas(study: &Study) -> Result<Vec<Formula>> {
     let parse = |m: &ModelSpec| Formula::parse(&m.formula).map_err(|e| at_formula(e, study, m));
-    study.models.iter().map(parse).collect()
+    study.specs().iter().map(parse).collect()
 }
 
 /// Evidences are densities of the outcome: they compare only if it is the same outcome, measured
 /// the same way.
 fn comparable(study: &Study, formulas: &[Formula]) -> Result<()> {
     let left = formulas[0].response().to_string();
-    let first = &study.models[0];
-    for (model, formula) in study.models.iter().zip(formulas) {
+    let specs = study.specs();
+    let first = &specs[0];
+    for (model, formula) in specs.iter().zip(formulas) {
         let other = formula.response().to_string();
         if other != left {
             let message = format!(
@@ -149,12 +159,51 @@ fn named_columns(study: &Study, names: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Expands every formula over the data's columns.
-fn expand(study: &Study, formulas: &[Formula], names: &[String]) -> Result<Vec<Terms>> {
+/// The terms of the model with all terms that not every model has.
+fn candidates(study: &Study, select: &Select, all: &Terms, names: &[String]) -> Result<Vec<usize>> {
+    let part = |key: &str, spec: ModelSpec| {
+        let terms = Formula::parse(&spec.formula)
+            .and_then(|formula| formula.terms(names, &not_meant(study)));
+        terms.map_err(|error| match error {
+            Error::Input { place, message } if place == Place::default() => {
+                Error::input_at(Place::key(key), message)
+            }
+            other => other,
+        })
+    };
+    let (least, choice) =
+        (part("select.always", select.least())?, part("select.candidates", select.choice())?);
+    let fault = |message: &str| Err(Error::input_at(Place::key("select.candidates"), message));
+    if !choice.intercept {
+        return fault(
+            "`select.candidates` takes the intercept out; whether models have one is said by `select.always`: \"1\" with it, \"0\" without",
+        );
+    }
+    if !choice.offsets.is_empty() {
+        return fault(
+            "an offset cannot be a candidate, since it has no coefficient; move it to `select.always`",
+        );
+    }
+    // A term is what it is whatever the order of its variables.
+    let variables = |terms: &Terms, number: usize| -> BTreeSet<String> {
+        terms.terms[number].variables.iter().map(|&v| terms.variables[v].to_string()).collect()
+    };
+    let known: Vec<_> = (0..least.terms.len()).map(|t| variables(&least, t)).collect();
+    Ok((0..all.terms.len()).filter(|&t| !known.contains(&variables(all, t))).collect())
+}
+
+/// The columns that `.` does not stand for.
+fn not_meant(study: &Study) -> Vec<String> {
     let mut exclude: Vec<String> = study.data.weights.iter().cloned().collect();
     if let SplitBy::Column(name) = &study.split.by {
         exclude.push(name.clone());
     }
-    let each = study.models.iter().zip(formulas);
+    exclude
+}
+
+/// Expands every formula over the data's columns.
+fn expand(study: &Study, formulas: &[Formula], names: &[String]) -> Result<Vec<Terms>> {
+    let (specs, exclude) = (study.specs(), not_meant(study));
+    let each = specs.iter().zip(formulas);
     each.map(|(m, f)| f.terms(names, &exclude).map_err(|e| at_formula(e, study, m))).collect()
 }

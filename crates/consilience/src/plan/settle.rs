@@ -19,7 +19,7 @@ pub(super) type Written = (Arc<Model>, Vec<PriorSpec>);
 
 /// Agrees on the schema with all shards and gives every parameter its prior.
 pub(super) fn settle(study: &Study, terms: &[Terms], session: &Session) -> Result<Vec<Written>> {
-    let weights = study.data.weights.clone();
+    let (weights, specs) = (study.data.weights.clone(), study.specs());
     let mut ask = |requests: &[Request]| {
         let question = Describe { requests: requests.to_vec(), weights: weights.clone() };
         Ok(match session.ask_one(&question)? {
@@ -28,17 +28,17 @@ pub(super) fn settle(study: &Study, terms: &[Terms], session: &Session) -> Resul
             each => each.each::<Describe>()?,
         })
     };
-    let blame = |i: usize, error| at_formula(error, study, &study.models[i]);
+    let blame = |i: usize, error| at_formula(error, study, &specs[i]);
     let recipes = agree_or_blame(terms, weights.as_deref(), &mut ask, &blame)?;
     let names: Vec<Vec<ParameterName>> =
-        study.models.iter().zip(&recipes).map(|(m, r)| parameter_names(m.family, r)).collect();
+        specs.iter().zip(&recipes).map(|(m, r)| parameter_names(m.family, r)).collect();
     unmatched_study_priors(study, names.iter().flatten())?;
     let mut models = Vec::new();
-    for (spec, recipe) in study.models.iter().zip(&recipes) {
+    for (spec, recipe) in specs.iter().zip(&recipes) {
         fitting_outcome(study, spec, recipe)?;
     }
     let regressions = regressions(study, &recipes);
-    for ((spec, regression), names) in study.models.iter().zip(regressions).zip(names) {
+    for ((spec, regression), names) in specs.iter().zip(regressions).zip(names) {
         let priors = resolve_priors(study, spec, &names)?;
         let parameter =
             |(n, p): (ParameterName, &PriorSpec)| Parameter { name: n.name, prior: p.prior };
@@ -55,7 +55,7 @@ pub(super) fn settle(study: &Study, terms: &[Terms], session: &Session) -> Resul
 fn regressions(study: &Study, recipes: &[Recipe]) -> Vec<Regression> {
     let mut designs: Vec<(Family, Shared)> = Vec::new();
     let mut places = Vec::new();
-    for (spec, recipe) in study.models.iter().zip(recipes) {
+    for (spec, recipe) in study.specs().iter().zip(recipes) {
         let known =
             designs.iter_mut().enumerate().filter(|(_, (family, _))| *family == spec.family);
         let place =

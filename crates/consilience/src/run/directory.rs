@@ -10,6 +10,7 @@ use crate::data::{Gathering, ShardData, read_shard, write_shard};
 use crate::draft::make_folder;
 use crate::engine::{Observer, Silent};
 use crate::plan::{Extras, Gathered, Plan, Room};
+use crate::select::Selection;
 use crate::study::{Combine, Study, StudyFile};
 use crate::{Error, Place, Result};
 use sha2::{Digest, Sha256};
@@ -255,9 +256,35 @@ impl Run {
     /// Runs the plan from its beginning on the answers that are there. The courier is called for
     /// those that are not; [`Stop`](super::Stop) ends the run there with [`Error::Waiting`].
     pub fn coordinate(&self, courier: &dyn Courier, observer: &dyn Observer) -> Result<Comparison> {
+        self.guarded(|| {
+            let mut plan = self.plan(courier, observer)?;
+            plan.deliver(&Extras { posterior: self.posterior, ..self.manifest.extras.clone() })?;
+            let mut comparison = plan.run(observer)?;
+            plan.engine().finish(&mut comparison.partition, &mut comparison.warnings);
+            Ok(comparison)
+        })
+    }
+
+    /// The same for a study with `[select]`; see [`Plan::select_and_name`].
+    pub fn select(
+        &self,
+        named: &[String],
+        courier: &dyn Courier,
+        observer: &dyn Observer,
+    ) -> Result<Selection> {
+        self.guarded(|| {
+            let plan = self.plan(courier, observer)?;
+            let mut selection = plan.select_and_name(named, observer)?;
+            plan.engine().finish(&mut selection.partition, &mut selection.warnings);
+            Ok(selection)
+        })
+    }
+
+    /// Does this while nobody else coordinates the run. An error that ends the run is written down.
+    fn guarded<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let _lock = self.lock()?;
         remove(&self.failure_path())?;
-        let result = self.run_plan(courier, observer);
+        let result = work();
         if let Err(error @ (Error::Input { .. } | Error::Numeric { .. })) = &result {
             // Those who wait for questions are to know. If that fails too, the error is still the one to
             // report.
@@ -266,13 +293,12 @@ impl Run {
         result
     }
 
-    fn run_plan(&self, courier: &dyn Courier, observer: &dyn Observer) -> Result<Comparison> {
-        let engine = Files::new(self, courier);
-        let mut plan = Plan::on(self.manifest.gathered()?, engine, observer)?;
-        plan.deliver(&Extras { posterior: self.posterior, ..self.manifest.extras.clone() })?;
-        let mut comparison = plan.run(observer)?;
-        plan.engine().finish(&mut comparison);
-        Ok(comparison)
+    fn plan<'a>(
+        &'a self,
+        courier: &'a dyn Courier,
+        observer: &dyn Observer,
+    ) -> Result<Plan<Files<'a>>> {
+        Plan::on(self.manifest.gathered()?, Files::new(self, courier), observer)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::directory::Run;
 use super::exchange::{FoundAnswer, answer_path, find, pose};
 use super::message::{AnswerHeader, Reply};
-use crate::compare::Comparison;
+use crate::compare::PartitionReport;
 use crate::engine::{Answered, Engine};
 use crate::error::Waiting;
 use crate::question::{Answer, Answers, Question};
@@ -97,20 +97,20 @@ impl<'a> Files<'a> {
     }
 
     /// Adds to a result what only the answers' headers say.
-    pub(super) fn finish(&self, comparison: &mut Comparison) {
+    pub(super) fn finish(&self, partition: &mut PartitionReport, warnings: &mut Vec<Warning>) {
         let manifest = self.run.manifest();
         if !manifest.has_sites() {
             return;
         }
         let sites = self.sites.lock().expect("no thread panics while it holds the lock");
-        comparison.partition.shards = self.active.len();
-        comparison.partition.rows = sites.values().map(|h| h.rows as usize).sum();
-        comparison.partition.dropped = sites.values().map(|h| h.dropped as usize).sum();
+        partition.shards = self.active.len();
+        partition.rows = sites.values().map(|h| h.rows as usize).sum();
+        partition.dropped = sites.values().map(|h| h.dropped as usize).sum();
         for site in &manifest.without {
             let message = format!("the site `{site}` was left out");
             let advice = "its rows count for nothing in this result";
             let note = Warning::new(Level::Note, "site-left-out", message, advice);
-            comparison.warnings.push(note);
+            warnings.push(note);
         }
         for (place, &shard) in self.active.iter().enumerate() {
             let Some(header) = sites.get(&shard).filter(|h| !h.merged.is_empty()) else { continue };
@@ -125,7 +125,7 @@ impl<'a> Files<'a> {
             let advice =
                 "that is the site's policy (min_rows); rows of such levels count as one level";
             let note = Warning::new(Level::Note, "levels-merged", message, advice);
-            comparison.warnings.push(note.shard(place));
+            warnings.push(note.shard(place));
         }
     }
 }

@@ -28,7 +28,7 @@ fn question_file(file: &QuestionFile) -> String {
     if let Some((study, sites)) = file.context() {
         let _ = writeln!(out, "It is for the sites {}.", plain(&sites.join(", ")));
         if let Ok(study) = serde_json::from_str::<crate::study::Study>(study) {
-            for model in &study.models {
+            for model in study.specs().iter() {
                 let _ = writeln!(
                     out,
                     "  model `{}`: {} ({})",

@@ -52,6 +52,9 @@ impl Study {
 
     /// The key of a model of this study: `model[2]`.
     pub(crate) fn key_of(&self, model: &ModelSpec) -> String {
+        if self.select.is_some() {
+            return "select".to_string();
+        }
         let index = self.models.iter().position(|other| other.name == model.name);
         format!("model[{}]", index.unwrap_or(0))
     }

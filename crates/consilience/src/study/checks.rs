@@ -1,8 +1,8 @@
 //! What holds for single values wherever they come from, and what holds for a study as a whole.
 
-use super::keys::{COLUMN, COLUMNS, EXAMPLE, PATH, shown};
+use super::keys::{COLUMN, COLUMNS, EXAMPLE, PATH, TERMS, shown};
 use super::written::{SEPARATOR, formula_fault, separates};
-use super::{Combine, Lines, Local, ModelSpec, Split, SplitBy, Study, StudyFile};
+use super::{Combine, Lines, Local, ModelSpec, Select, Split, SplitBy, Study, StudyFile};
 use crate::error::clip;
 use crate::{Error, Level, Place, Result, Warning};
 use std::collections::HashMap;
@@ -16,6 +16,7 @@ pub(super) struct Limits {
 }
 
 pub(super) const SHARDS: Limits = Limits { least: 1, why: "", greatest: 1_000_000 };
+pub(super) const TOP: Limits = Limits { least: 1, why: "", greatest: 100_000 };
 pub(super) const CLUSTERS: Limits = Limits { least: 1, why: "", greatest: 1_000_000 };
 pub(super) const ROUNDS: Limits =
     Limits { least: 2, why: ": `exact` needs one to climb and one to draw", greatest: 1_000_000 };
@@ -87,6 +88,10 @@ impl Study {
     pub(super) fn check_with(&self, lines: &Lines) -> Result<()> {
         self.check_data()?;
         self.check_counts()?;
+        if let Some(select) = &self.select {
+            self.check_select(select)?;
+            return self.check_methods();
+        }
         if self.models.is_empty() {
             let message = format!("there is no model; add {EXAMPLE}");
             return Err(Error::input_at(Place::key(""), message));
@@ -149,6 +154,32 @@ impl Study {
             limits.check(value as u64).or_else(|message| wrong(key, message))?;
         }
         se_target(evidence.se_target).or_else(|message| wrong("evidence.se_target", message))
+    }
+
+    fn check_select(&self, select: &Select) -> Result<()> {
+        if !self.models.is_empty() {
+            let message = "there are both [[model]] and [select]; a study either compares models that it names or chooses among all that [select] has: make two studies";
+            return Err(Error::input_at(Place::key("select"), message));
+        }
+        filled("select.outcome", &select.outcome, "the left side of a formula, such as \"y\"")?;
+        for (key, text) in
+            [("select.always", &select.always), ("select.candidates", &select.candidates)]
+        {
+            filled(key, text, TERMS)?;
+            if let Some(fault) = formula_fault(text) {
+                return wrong(key, fault);
+            }
+        }
+        TOP.check(select.top as u64).or_else(|message| wrong("select.top", message))?;
+        let fine = select.se_target.is_finite() && select.se_target > 0.0;
+        if !fine {
+            let message = format!(
+                "must be a positive number, but is {}; the default is 0.005",
+                select.se_target
+            );
+            return wrong("select.se_target", message);
+        }
+        Ok(())
     }
 
     fn check_names(&self, lines: &Lines) -> Result<()> {
@@ -214,7 +245,7 @@ impl Study {
                 ),
             );
         }
-        if let Some(model) = self.models.iter().find(|m| !m.family.is_binary()) {
+        if let Some(model) = self.specs().iter().find(|m| !m.family.is_binary()) {
             let message = format!(
                 "`evidence.combine` = \"augmented\" is for logistic and probit models, and `{}` is {}; write combine = \"exact\"",
                 model.name, model.family

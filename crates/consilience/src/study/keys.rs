@@ -1,6 +1,6 @@
 //! The keys of a study file and what their values must be, for errors about them.
 
-use super::{Combine, Kernel, Local, Missing, Points, ShareRule, SplitBy};
+use super::{Combine, Heredity, Kernel, Local, Missing, Points, SelectBy, ShareRule, SplitBy};
 use crate::error::{clip, suggestion};
 use crate::model::Family;
 use toml::de::{DeTable, DeValue};
@@ -10,12 +10,26 @@ const PRIORS: &[&str] =
 
 /// The tables of a study file and their keys.
 pub(super) const TABLES: &[(&str, &[&str])] = &[
-    ("", &["data", "split", "prior", "model", "evidence"]),
+    ("", &["data", "split", "prior", "model", "select", "evidence"]),
     ("data", &["path", "missing", "weights", "columns", "delimiter", "comment"]),
     ("split", &["shards", "by", "share", "seed", "clusters"]),
     ("prior", PRIORS),
     ("model.prior", PRIORS),
     ("model", &["name", "formula", "family", "probability", "prior"]),
+    (
+        "select",
+        &[
+            "outcome",
+            "family",
+            "always",
+            "candidates",
+            "heredity",
+            "prior",
+            "method",
+            "top",
+            "se_target",
+        ],
+    ),
     (
         "evidence",
         &[
@@ -41,6 +55,7 @@ pub(super) const COLUMNS: &str =
     "a list of the names of a text file's columns, such as [\"y\", \"x\"]";
 pub(super) const FORMULA: &str = "a formula such as \"y ~ x\"";
 pub(super) const EXAMPLE: &str = "[[model]] with formula = \"y ~ x\" and family = \"gaussian\"";
+pub(super) const TERMS: &str = "terms as in a formula, such as \"x1 + x2 + g\"";
 const PRIOR: &str = "a text such as \"normal(0, 1)\" or \"normal(0, 2.5) per sd\"";
 
 const INTEGER: &str = "an integer";
@@ -52,7 +67,9 @@ fn wanted(key: &str) -> (String, Vec<&'static str>) {
     let choices: Vec<&str> = match key {
         "data.missing" => Missing::ALL.map(Missing::name).into(),
         "split.share" => ShareRule::ALL.map(ShareRule::name).into(),
-        "model.family" => Family::ALL.map(Family::name).into(),
+        "model.family" | "select.family" => Family::ALL.map(Family::name).into(),
+        "select.heredity" => Heredity::ALL.map(Heredity::name).into(),
+        "select.method" => SelectBy::ALL.map(SelectBy::name).into(),
         "evidence.local" => Local::ALL.map(Local::name).into(),
         "evidence.combine" => Combine::ALL.map(Combine::name).into(),
         "evidence.points" => Points::ALL.map(Points::name).into(),
@@ -68,8 +85,12 @@ fn wanted(key: &str) -> (String, Vec<&'static str>) {
         "data.comment" => "one character, or \"\" for none",
         "split.by" => return (one_of(&SplitBy::NAMES), choices),
         "model.name" => "a name",
+        "select.outcome" => "the left side of a formula, such as \"y\"",
+        "select.always" | "select.candidates" => TERMS,
+        "select.prior" => "a prior over models such as \"beta-binomial(1, P)\"",
+        "select.top" => INTEGER,
         "model.formula" => FORMULA,
-        "model.probability" | "evidence.se_target" => NUMBER,
+        "model.probability" | "evidence.se_target" | "select.se_target" => NUMBER,
         "evidence.statistics" => "true or false",
         _ if key.starts_with("split.") || key.starts_with("evidence.") => INTEGER,
         _ if key.contains("prior.") && !key.ends_with("prior.parameters") => PRIOR,
@@ -181,7 +202,9 @@ pub(super) fn unknown(root: &DeTable<'_>) -> Option<(usize, String)> {
     let models = models.into_iter().flatten().filter_map(|value| value.get_ref().as_table());
     let mut tables = vec![("", root)];
     tables.extend(
-        ["data", "split", "evidence", "prior"].iter().filter_map(|&t| Some((t, table(t)?))),
+        ["data", "split", "evidence", "prior", "select"]
+            .iter()
+            .filter_map(|&t| Some((t, table(t)?))),
     );
     for model in models {
         tables.push(("model", model));

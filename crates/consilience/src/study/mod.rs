@@ -49,17 +49,20 @@ mod lines;
 mod names;
 mod overrides;
 mod prior;
+mod select;
 mod template;
 mod written;
 
 pub use crate::data::SplitBy;
+pub use crate::space::{Heredity, ModelPrior};
 pub use file::StudyFile;
 pub use lines::Lines;
-pub use names::{Combine, Kernel, Local, Missing, Points, ShareRule};
+pub use names::{Combine, Kernel, Local, Missing, Points, SelectBy, ShareRule};
 pub use overrides::Overrides;
 pub use prior::{
     ParameterName, PriorSpec, PriorTable, Role, resolve_priors, unmatched_study_priors,
 };
+pub use select::Select;
 pub use template::template;
 
 use crate::data::read::TextFormat;
@@ -78,9 +81,12 @@ pub struct Study {
     /// `[prior]`: what holds for all models, unless they say otherwise.
     #[serde(skip_serializing_if = "PriorTable::is_empty")]
     pub prior: PriorTable,
-    /// `[[model]]`: at least one, no two of the same name.
-    #[serde(rename = "model")]
+    /// `[[model]]`: at least one, no two of the same name; none where there is `[select]`.
+    #[serde(rename = "model", skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<ModelSpec>,
+    /// `[select]`: a choice among many models in the place of those.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub select: Option<Select>,
     /// `[evidence]`.
     pub evidence: EvidenceOptions,
 }

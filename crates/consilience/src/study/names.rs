@@ -2,6 +2,7 @@
 
 use crate::error::{clip, suggestion};
 pub use crate::kernel::Kernel;
+use crate::space::Heredity;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -128,6 +129,25 @@ named! {
 }
 
 by_name! { Kernel { Auto = "auto", Portable = "portable" } }
+
+by_name! { Heredity { Strong = "strong", Weak = "weak", None = "none" } }
+
+named! {
+    /// How the models of `[select]` are looked through.
+    SelectBy {
+        /// The program chooses.
+        #[default]
+        Auto = "auto",
+        /// The evidence of every model, one by one.
+        Enumerate = "enumerate",
+        /// All models at once: draws of model and coefficients together.
+        Search = "search",
+        /// Reversible jump on every shard, and the evidences of all models that were seen.
+        ReversibleJump = "reversible-jump",
+        /// Reversible jump on every shard, and the product of visit shares (the paper's Algorithm 3).
+        JumpShares = "jump-shares",
+    }
+}
 
 named! {
     /// Which share of the prior a shard gets.

@@ -1,0 +1,194 @@
+//! The likelihood of all models around a point, as the centre knows it.
+//!
+//! A model that leaves terms out is the model with all terms at a point where their coefficients are 0. So
+//! questions about the one model with all columns, at points with zeros in them, tell about every model, and a
+//! pass over the rows serves them all.
+
+use super::sites::Site;
+use crate::combine::Setting;
+use crate::engine::Session;
+use crate::math::{Cholesky, Matrix};
+use crate::model::Prior;
+use crate::question::{Expand, Points, Weigh};
+use crate::space::{Quadratic, Space};
+use crate::target::Expansion;
+use crate::{Error, Result};
+use std::sync::Arc;
+
+/// Half a squared Newton decrement at which a climb ends: what follows moves the centre anyway.
+const NEAR: f64 = 0.05;
+
+/// At most how often a step is made shorter in a row.
+const SHORTER: usize = 12;
+
+/// Who knows the log likelihood of the model with all terms.
+pub(super) struct Centre<'a> {
+    pub session: &'a Session<'a>,
+    pub setting: &'a Setting,
+    pub priors: Vec<Prior>,
+}
+
+impl<'a> Centre<'a> {
+    pub(super) fn new(session: &'a Session<'a>, setting: &'a Setting) -> Centre<'a> {
+        Centre { session, setting, priors: setting.model.free_priors() }
+    }
+
+    fn points(&self, thetas: Matrix) -> Vec<Points> {
+        let (model, share) = (self.setting.model.clone(), self.setting.share);
+        vec![Points { model, share, thetas: Arc::new(thetas) }]
+    }
+
+    /// The log likelihood to second order at these points: one round.
+    pub(super) fn expand(&self, points: &[Vec<f64>]) -> Result<Vec<Expansion>> {
+        let thetas = Matrix::from_rows(points.len(), self.priors.len(), points.concat());
+        let question = Expand(self.points(thetas));
+        let (mut sums, _) = self.session.ask_one(&question)?.sum(&question)?;
+        let mut found = sums.pop().unwrap_or_default();
+        // Shards send their shares of the prior with it, which add up to all of it.
+        for (at, theta) in found.iter_mut().zip(points) {
+            for (j, (prior, &x)) in self.priors.iter().zip(theta).enumerate() {
+                let (value, slope, bend) = prior.expand(x);
+                at.value -= value;
+                at.gradient[j] -= slope;
+                at.hessian[(j, j)] -= bend;
+            }
+        }
+        Ok(found)
+    }
+
+    /// The log likelihood at every row of points: one round.
+    pub(super) fn weigh(&self, thetas: Matrix) -> Result<Vec<f64>> {
+        let question = Weigh(self.points(thetas));
+        let (mut sums, _) = self.session.ask_one(&question)?.sum(&question)?;
+        let mut found = sums.pop().unwrap_or_default();
+        for (k, value) in found.iter_mut().enumerate() {
+            let theta = question.0[0].thetas.row(k);
+            *value -= self.priors.iter().zip(theta).map(|(p, &x)| p.log_density(x)).sum::<f64>();
+        }
+        Ok(found)
+    }
+
+    /// Climbs near the mode of the model with all terms under these normal priors. Returns the place and the
+    /// likelihood there.
+    pub(super) fn climb(&self, sites: &[Site], rounds: usize) -> Result<(Vec<f64>, Expansion)> {
+        let density = |theta: &[f64], at: &Expansion| -> f64 {
+            at.value + sites.iter().zip(theta).map(|(s, &x)| s.log_density(x)).sum::<f64>()
+        };
+        let mut theta = self.setting.model.start();
+        let mut at = self.expand(std::slice::from_ref(&theta))?.remove(0);
+        if !density(&theta, &at).is_finite() {
+            // A start that fits the outcome's mean may be far out where columns are; 0 never is.
+            theta = vec![0.0; theta.len()];
+            at = self.expand(std::slice::from_ref(&theta))?.remove(0);
+        }
+        let mut value = density(&theta, &at);
+        if !value.is_finite() {
+            return Err(Error::numeric(
+                "the likelihood of the model with all terms is 0 wherever a search could begin; write columns in other units, or as scale(x)",
+            ));
+        }
+        for _ in 0..rounds {
+            let (factor, _) = definite(&precision(&at, sites));
+            let slope: Vec<f64> =
+                (0..theta.len()).map(|j| at.gradient[j] + sites[j].slope(theta[j])).collect();
+            if 0.5 * factor.inverse_quadratic(&slope) < NEAR {
+                break;
+            }
+            let mut step = factor.solve(&slope);
+            let mut moved = false;
+            for _ in 0..SHORTER {
+                let next: Vec<f64> = theta.iter().zip(&step).map(|(x, s)| x + s).collect();
+                let found = self.expand(std::slice::from_ref(&next))?.remove(0);
+                let there = density(&next, &found);
+                if there.is_finite() && there >= value {
+                    (theta, at, value, moved) = (next, found, there, true);
+                    break;
+                }
+                step.iter_mut().for_each(|s| *s *= 0.25);
+            }
+            if !moved {
+                break;
+            }
+        }
+        Ok((theta, at))
+    }
+}
+
+/// −∇² of the log likelihood with the priors' precisions.
+fn precision(at: &Expansion, sites: &[Site]) -> Matrix {
+    let mut precision = at.hessian.clone();
+    precision.scale(-1.0);
+    for (j, site) in sites.iter().enumerate() {
+        precision[(j, j)] += site.precision;
+    }
+    precision
+}
+
+/// A factor of the matrix, or of one that is near it and definite, and that matrix.
+fn definite(matrix: &Matrix) -> (Cholesky, Matrix) {
+    let mut near = matrix.clone();
+    for power in -9..=9 {
+        if let Some(factor) = Cholesky::new(&near) {
+            return (factor, near);
+        }
+        near = matrix.clone();
+        for j in 0..near.rows() {
+            near[(j, j)] += libm::exp10(f64::from(power)) * matrix[(j, j)].abs().max(1e-100);
+        }
+    }
+    // Only where numbers are not finite.
+    let unit = Matrix::identity(matrix.rows());
+    (Cholesky::new(&unit).expect("the unit matrix is definite"), unit)
+}
+
+/// All models' integrands at an expansion, and where their parameters are counted from: those that are always in
+/// from the place of the expansion, so that nothing large cancels, those of candidates from 0.
+#[derive(Debug, Clone)]
+pub(super) struct Around {
+    pub place: Vec<f64>,
+    pub origin: Vec<f64>,
+    pub quadratic: Quadratic,
+}
+
+impl Around {
+    pub(super) fn new(space: &Space, place: Vec<f64>, at: &Expansion, sites: &[Site]) -> Around {
+        let d = place.len();
+        let mut origin = vec![0.0; d];
+        space.always().into_iter().for_each(|j| origin[j] = place[j]);
+        let away: Vec<f64> = place.iter().zip(&origin).map(|(c, o)| c - o).collect();
+        let (_, precision) = definite(&precision(at, sites));
+        // What was added to make it definite belongs to the curvature.
+        let curved: Vec<f64> = (0..d)
+            .map(|i| {
+                let row: f64 = (0..d).map(|j| precision[(i, j)] * away[j]).sum();
+                row - sites[i].precision * away[i]
+            })
+            .collect();
+        let slope = (0..d)
+            .map(|j| {
+                let site = &sites[j];
+                at.gradient[j] + curved[j] + site.precision * (site.mean - origin[j])
+            })
+            .collect();
+        let constant =
+            at.value - (0..d).map(|j| away[j] * (at.gradient[j] + 0.5 * curved[j])).sum::<f64>();
+        let gain = (0..d)
+            .map(|j| {
+                let (site, from) = (&sites[j], sites[j].mean - origin[j]);
+                site.log_scale + 0.5 * libm::log(site.precision)
+                    - 0.5 * site.precision * from * from
+            })
+            .collect();
+        let quadratic = Quadratic { constant, precision, slope, gain };
+        Around { place, origin, quadratic }
+    }
+
+    /// A model's parameters, counted from 0, in the place of all: those that it does not have are 0.
+    pub(super) fn theta(&self, coordinates: &[usize], own: &[f64]) -> Vec<f64> {
+        let mut theta = vec![0.0; self.origin.len()];
+        for (&j, x) in coordinates.iter().zip(own) {
+            theta[j] = self.origin[j] + x;
+        }
+        theta
+    }
+}

@@ -1,0 +1,89 @@
+//! Choosing among all models of a space: probabilities of models and terms, with error bars.
+
+mod centre;
+mod enumerate;
+mod gaussian;
+mod importance;
+mod picture;
+mod report;
+mod search;
+mod sites;
+
+pub use report::{
+    Coefficient, Inclusion, JumpFactor, ListedModel, NamedModel, SelectDiagnostics, Selection,
+    VERSION,
+};
+
+use crate::combine::Setting;
+use crate::engine::Session;
+use crate::estimate::Estimate;
+use crate::space::{Space, Subset};
+use crate::study::{Combine, Select, SelectBy};
+use crate::{Error, Result, Warning};
+
+/// Up to so many models are computed one by one unless the study says otherwise.
+const FEW: f64 = 64.0;
+
+/// More models than this are never computed one by one.
+const MANY: f64 = 4_096.0;
+
+/// What a way through the models found.
+pub(crate) struct Found {
+    pub method: &'static str,
+    pub inclusion: Vec<Estimate>,
+    pub sizes: Vec<Estimate>,
+    /// The likeliest models with probability and log evidence, the first first.
+    pub models: Vec<(Subset, Estimate, Estimate)>,
+    pub outside: Estimate,
+    pub unseen: Estimate,
+    pub log_normaliser: Estimate,
+    /// Per free parameter, over the models that have it: their share, and its first and second moments times
+    /// that.
+    pub moments: Vec<(f64, f64, f64)>,
+    pub jumps: Vec<JumpFactor>,
+    pub diagnostics: SelectDiagnostics,
+    pub warnings: Vec<Warning>,
+}
+
+/// Looks through all models; `setting` is of the model that has all terms.
+pub(crate) fn find(
+    session: &Session,
+    setting: &Setting,
+    space: &Space,
+    select: &Select,
+) -> Result<Found> {
+    let exact = setting.options.combine == Combine::Exact;
+    let few = space.models() <= if exact { FEW } else { MANY };
+    match select.method {
+        SelectBy::Enumerate => enumerate::find(session, setting, space, select),
+        SelectBy::Auto if few => enumerate::find(session, setting, space, select),
+        SelectBy::Auto | SelectBy::Search if !exact => Err(Error::input(format!(
+            "`evidence.combine` = \"{}\" does not go with a search through {} models, which has no normal approximations of shards; write combine = \"exact\", or method = \"reversible-jump\" under [select]",
+            setting.options.combine,
+            space.models()
+        ))),
+        SelectBy::Auto | SelectBy::Search => {
+            if gaussian::suits(setting)
+                && let Some(found) = gaussian::select(session, setting, space, select.top)?
+            {
+                return Ok(found);
+            }
+            search::find(session, setting, space, select)
+        }
+        SelectBy::ReversibleJump | SelectBy::JumpShares => {
+            Err(Error::input("reversible jump is not there yet"))
+        }
+    }
+}
+
+/// The evidences of these models, one by one.
+pub(crate) fn evidences(
+    session: &Session,
+    setting: &Setting,
+    space: &Space,
+    models: &[Subset],
+) -> Result<Vec<crate::combine::Evidence>> {
+    let settings: Vec<Setting> =
+        models.iter().map(|model| enumerate::part(setting, space, model)).collect();
+    crate::combine::combine(session, &settings)
+}

@@ -1,0 +1,307 @@
+//! All models as the centre sees them: how likely each is, by normal approximations, and where its coefficients are.
+
+use super::centre::{Around, Centre};
+use super::sites::Site;
+use crate::math::{dot, log_sum_exp};
+use crate::space::{self, Normal, Space, Subset, Sums, Walk};
+use crate::{Error, Result};
+use libm::{exp, log};
+use rayon::prelude::*;
+use std::collections::HashMap;
+
+/// The heaviest models, whose weights are made better one by one.
+const REFINED: usize = 4_096;
+
+/// Places beside the centre at which the likelihood is expanded: the likeliest models' modes.
+const PLACES: usize = 16;
+
+/// Models that stand for all in the average that the centre moves to.
+const AVERAGED: usize = 200;
+
+/// The change of an inclusion probability at which the centre stays.
+const SETTLED: f64 = 0.01;
+
+/// At most how often the centre moves.
+const MOVES: usize = 8;
+
+/// Passes of expectation propagation after each move.
+const PASSES: usize = 3;
+
+/// The share of the weight that a walk may leave out, and the most nodes that it may visit.
+const LEFT_OUT: f64 = 1e-5;
+const NODES: u64 = 4_000_000;
+
+/// All models at the centre.
+pub(super) struct Picture<'a> {
+    pub space: &'a Space,
+    /// The centre, and further places once they are asked for.
+    pub places: Vec<Around>,
+    pub sums: Sums,
+    pub sites: Vec<Site>,
+    /// How often the centre moved.
+    pub moves: usize,
+    /// Per place c, A·c and c'A·c with A the curvature at the centre; none before there are further places.
+    reach: Vec<(Vec<f64>, f64)>,
+    /// log w of models whose weight was made better.
+    refined: HashMap<Subset, f64>,
+    /// log Σ w, with what was made better.
+    pub log_total: f64,
+    /// Shares of the total, with what was made better.
+    pub inclusion: Vec<f64>,
+    pub sizes: Vec<f64>,
+}
+
+/// How the models of a space are walked through.
+pub(super) fn walk(space: &Space) -> Walk {
+    // Up to here all of them cost less than knowing which to leave out.
+    let tolerance = if space.models() <= 33_554_432.0 { 0.0 } else { LEFT_OUT };
+    Walk { top: REFINED, tolerance, most_nodes: NODES.max(space.models().min(7e7) as u64) }
+}
+
+fn too_many() -> Error {
+    Error::numeric(
+        "too many models are about as likely as the best for all of them to be summed up",
+    )
+}
+
+impl<'a> Picture<'a> {
+    /// Climbs to the model with all terms, and from there to the average of all models.
+    pub(super) fn new(space: &'a Space, centre: &Centre, rounds: usize) -> Result<Picture<'a>> {
+        let sites: Vec<Site> = centre.priors.iter().map(Site::of).collect();
+        let (place, at) = centre.climb(&sites, rounds)?;
+        Picture::around(space, centre, place, at, sites)
+    }
+
+    /// The same from a place.
+    pub(super) fn from(&self, centre: &Centre, place: Vec<f64>) -> Result<Picture<'a>> {
+        let at = centre.expand(std::slice::from_ref(&place))?.remove(0);
+        if !at.value.is_finite() {
+            return Err(Error::numeric("the likelihood vanishes at the average of all models"));
+        }
+        Picture::around(self.space, centre, place, at, self.sites.clone())
+    }
+
+    fn around(
+        space: &'a Space,
+        centre: &Centre,
+        mut place: Vec<f64>,
+        mut at: crate::target::Expansion,
+        mut sites: Vec<Site>,
+    ) -> Result<Picture<'a>> {
+        let mut known: Option<Vec<f64>> = None;
+        let mut moves = 0;
+        loop {
+            let mut around = Around::new(space, place.clone(), &at, &sites);
+            let mut sums = sum(space, &around)?;
+            let normal =
+                centre.priors.iter().all(|p| matches!(p, crate::model::Prior::Normal { .. }));
+            for _ in 0..if normal { 0 } else { PASSES } {
+                let averaged = average(space, &around, &sums);
+                for (j, site) in sites.iter_mut().enumerate() {
+                    *site = averaged.matched(j, site, &centre.priors[j]);
+                }
+                around = Around::new(space, place.clone(), &at, &sites);
+                sums = sum(space, &around)?;
+            }
+            let far = known.as_ref().map_or(1.0, |known| {
+                let changes = known.iter().zip(&sums.inclusion).map(|(a, b)| (a - b).abs());
+                changes.fold(0.0, f64::max)
+            });
+            if far < SETTLED || moves == MOVES || space.models() == 1.0 && moves > 0 {
+                let (inclusion, sizes) = (sums.inclusion.clone(), sums.sizes.clone());
+                let log_total = sums.log_total;
+                let (places, refined) = (vec![around], HashMap::new());
+                return Ok(Picture {
+                    space,
+                    places,
+                    sums,
+                    sites,
+                    moves,
+                    refined,
+                    log_total,
+                    inclusion,
+                    sizes,
+                    reach: Vec::new(),
+                });
+            }
+            let next = average(space, &around, &sums).mean;
+            let found = centre.expand(std::slice::from_ref(&next))?.remove(0);
+            if !found.value.is_finite() {
+                // Where the average of models has no likelihood, the last place has to do.
+                moves = MOVES;
+                known = Some(sums.inclusion.clone());
+                continue;
+            }
+            known = Some(sums.inclusion.clone());
+            (place, at) = (next, found);
+            moves += 1;
+        }
+    }
+
+    /// Expands the likelihood at the likeliest models' modes, and makes the weights of the heaviest models better
+    /// by the place that is nearest to each.
+    pub(super) fn refine(&mut self, centre: &Centre) -> Result<()> {
+        let main = &self.places[0];
+        let modes: Vec<Vec<f64>> = self
+            .sums
+            .top
+            .iter()
+            .take(PLACES)
+            .filter_map(|(model, _)| {
+                let normal = main.quadratic.normal(self.space, model)?;
+                Some(main.theta(&normal.coordinates, &normal.mean))
+            })
+            .collect();
+        if !modes.is_empty() {
+            let found = centre.expand(&modes)?;
+            for (mode, at) in modes.into_iter().zip(found).filter(|(_, at)| at.value.is_finite()) {
+                self.places.push(Around::new(self.space, mode, &at, &self.sites));
+            }
+        }
+        let curvature = &self.places[0].quadratic.precision;
+        let reach = |place: &Around| {
+            let curved = curvature.times(&place.place);
+            let own = dot(&curved, &place.place);
+            (curved, own)
+        };
+        self.reach = self.places.iter().map(reach).collect();
+        let better: Vec<(Subset, f64, f64)> = self
+            .sums
+            .top
+            .par_iter()
+            .map(|(model, old)| {
+                let new = self
+                    .normal(model)
+                    .map_or(*old, |(_, normal)| normal.log_z + self.space.log_prior(model.len()));
+                (*model, *old, new)
+            })
+            .collect();
+        self.take_in(&better);
+        Ok(())
+    }
+
+    /// Puts these new weights in the place of the old ones, and makes all sums anew.
+    fn take_in(&mut self, better: &[(Subset, f64, f64)]) {
+        let old_total = self.sums.log_total;
+        let olds: Vec<f64> = better.iter().map(|b| exp(b.1 - old_total)).collect();
+        let rest = (1.0 - olds.iter().sum::<f64>()).max(0.0);
+        let news: Vec<f64> = better.iter().map(|b| b.2).collect();
+        self.log_total = log_sum_exp(&[log_sum_exp(&news), old_total + log(rest)]);
+        let shift = exp(old_total - self.log_total);
+        let news: Vec<f64> = news.iter().map(|new| exp(new - self.log_total)).collect();
+        let share = |old: f64, has: &dyn Fn(&Subset) -> bool| {
+            let mut left = old;
+            let mut new = 0.0;
+            for (k, (model, _, _)) in better.iter().enumerate().filter(|(_, b)| has(&b.0)) {
+                debug_assert!(has(model));
+                left -= olds[k];
+                new += news[k];
+            }
+            left.max(0.0) * shift + new
+        };
+        self.inclusion = (0..self.space.terms.len())
+            .map(|t| share(self.sums.inclusion[t], &|model| model.contains(t)))
+            .collect();
+        self.sizes = (0..=self.space.terms.len())
+            .map(|k| share(self.sums.sizes[k], &|model| model.len() == k))
+            .collect();
+        self.refined = better.iter().map(|(model, _, new)| (*model, *new)).collect();
+    }
+
+    /// log w of a model, given what the walk said of it.
+    pub(super) fn log_weight(&self, model: &Subset, walked: f64) -> f64 {
+        self.refined.get(model).copied().unwrap_or(walked)
+    }
+
+    /// The heaviest models and log w of each, the first first.
+    pub(super) fn heaviest(&self) -> Vec<(Subset, f64)> {
+        let mut all: Vec<(Subset, f64)> =
+            self.sums.top.iter().map(|(m, w)| (*m, self.log_weight(m, *w))).collect();
+        all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        all
+    }
+
+    /// A model's normal approximation at the nearest place.
+    pub(super) fn normal(&self, model: &Subset) -> Option<(&Around, Normal)> {
+        let main = &self.places[0];
+        let first = main.quadratic.normal(self.space, model)?;
+        let theta = main.theta(&first.coordinates, &first.mean);
+        // The squared distance by the curvature at the centre, without what all places have in common.
+        let far = |(curved, own): &(Vec<f64>, f64)| own - 2.0 * dot(curved, &theta);
+        let nearest = self
+            .reach
+            .iter()
+            .map(far)
+            .enumerate()
+            .min_by(|a, b| a.1.total_cmp(&b.1))
+            .map_or(0, |(k, _)| k);
+        if nearest == 0 {
+            return Some((main, first));
+        }
+        let place = &self.places[nearest];
+        place.quadratic.normal(self.space, model).map(|normal| (place, normal))
+    }
+}
+
+fn sum(space: &Space, around: &Around) -> Result<Sums> {
+    space::sum(space, &around.quadratic, &walk(space))?.ok_or_else(too_many)
+}
+
+/// What all models together say about every parameter.
+struct Averaged {
+    mean: Vec<f64>,
+    /// Over the models that have it: its marginal precision, and that times its mean; `None` where no model has
+    /// it.
+    marginals: Vec<Option<(f64, f64)>>,
+}
+
+impl Averaged {
+    fn matched(&self, j: usize, site: &Site, prior: &crate::model::Prior) -> Site {
+        match self.marginals[j] {
+            Some((precision, shift)) => {
+                // Without what its own prior says.
+                let (precision, shift) =
+                    (precision - site.precision, shift - site.precision * site.mean);
+                site.matched(prior, shift / precision, 1.0 / precision)
+            }
+            None => *site,
+        }
+    }
+}
+
+fn average(space: &Space, around: &Around, sums: &Sums) -> Averaged {
+    let positions: Vec<f64> = (0..AVERAGED).map(|k| (k as f64 + 0.5) / AVERAGED as f64).collect();
+    let (drawn, _) = space::draw(space, &around.quadratic, sums, &positions, &[]);
+    let mut counts: Vec<(Subset, f64)> = Vec::new();
+    for (model, _) in drawn {
+        match counts.iter_mut().find(|(known, _)| *known == model) {
+            Some((_, count)) => *count += 1.0,
+            None => counts.push((model, 1.0)),
+        }
+    }
+    let d = around.origin.len();
+    let (mut mean, mut total) = (vec![0.0; d], 0.0);
+    let mut marginals: Vec<Option<(f64, f64, f64)>> = vec![None; d];
+    let q = &around.quadratic;
+    for (model, count) in counts {
+        let Some(normal) = q.normal(space, &model) else { continue };
+        let theta = around.theta(&normal.coordinates, &normal.mean);
+        mean.iter_mut().zip(&theta).for_each(|(sum, x)| *sum += count * x);
+        total += count;
+        let variances = normal.factor.inverse_diagonal();
+        for (&j, variance) in normal.coordinates.iter().zip(variances) {
+            let known = marginals[j].get_or_insert((0.0, 0.0, 0.0));
+            *known = (
+                known.0 + count,
+                known.1 + count / variance,
+                known.2 + count * theta[j] / variance,
+            );
+        }
+    }
+    mean.iter_mut().for_each(|m| *m /= f64::max(total, 1.0));
+    let marginals = marginals
+        .into_iter()
+        .map(|found| found.map(|(count, precision, shift)| (precision / count, shift / count)))
+        .collect();
+    Averaged { mean, marginals }
+}

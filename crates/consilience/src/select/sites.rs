@@ -1,0 +1,137 @@
+//! Normal stand-ins for priors.
+//!
+//! Sums over all models at the centre need normal priors. A prior of another kind is replaced by the normal
+//! density that does the same to the posterior: e^c·N(m, 1/d) with mass, mean and variance of prior times cavity,
+//! where the cavity is what all but the prior says about the coefficient (expectation propagation; Minka 2001).
+//! Importance weights take care of the difference.
+
+use crate::math::LOG_2PI;
+use crate::model::Prior;
+use libm::{exp, log};
+
+/// e^c·N(θ; m, 1/d).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Site {
+    pub precision: f64,
+    pub mean: f64,
+    pub log_scale: f64,
+}
+
+/// Points of the quadrature over a prior times a cavity.
+const NODES: usize = 2_001;
+
+impl Site {
+    /// A normal density as wide as the prior.
+    pub(super) fn of(prior: &Prior) -> Site {
+        let spread = prior.spread();
+        Site { precision: 1.0 / (spread * spread), mean: prior.centre(), log_scale: 0.0 }
+    }
+
+    pub(super) fn log_density(&self, x: f64) -> f64 {
+        let t = x - self.mean;
+        self.log_scale + 0.5 * (log(self.precision) - LOG_2PI - self.precision * t * t)
+    }
+
+    pub(super) fn slope(&self, x: f64) -> f64 {
+        -self.precision * (x - self.mean)
+    }
+
+    /// The stand-in for a prior where everything else says N(mean, variance). It stays as it is where that has
+    /// no answer.
+    pub(super) fn matched(&self, prior: &Prior, mean: f64, variance: f64) -> Site {
+        if matches!(prior, Prior::Normal { .. }) || !(variance > 0.0 && variance.is_finite()) {
+            return *self;
+        }
+        let Some((log_mass, m, v)) = tilted(prior, mean, variance) else { return *self };
+        let least = 1e-8 * (1.0 / (prior.spread() * prior.spread())).min(1.0 / variance);
+        let precision = (1.0 / v - 1.0 / variance).max(least);
+        // The mean at which the product has the mean m.
+        let own = (m * (precision + 1.0 / variance) - mean / variance) / precision;
+        // ∫ N(x; mean, variance)·N(x; own, 1/precision) dx
+        let wide = variance + 1.0 / precision;
+        let overlap = -0.5 * (LOG_2PI + log(wide) + (mean - own) * (mean - own) / wide);
+        let site = Site { precision, mean: own, log_scale: log_mass - overlap };
+        let sound = site.mean.is_finite() && site.log_scale.is_finite();
+        if sound { site } else { *self }
+    }
+}
+
+/// log mass, mean and variance of a prior times N(mean, variance).
+fn tilted(prior: &Prior, mean: f64, variance: f64) -> Option<(f64, f64, f64)> {
+    // The product is within reach of either factor; the narrower one says how fine the points are, so that
+    // they stand densest around both centres.
+    let (sd, spread, centre) = (variance.sqrt(), prior.spread(), prior.centre());
+    let mut nodes: Vec<f64> = Vec::with_capacity(2 * NODES + 1);
+    for (at, width) in [(mean, sd), (centre, spread.min(sd))] {
+        for k in 0..NODES {
+            // From −40 to 40 widths, quadratically: steps of a thousandth near the middle.
+            let t = 2.0 * k as f64 / (NODES - 1) as f64 - 1.0;
+            nodes.push(at + 12.0 * width * t * t.abs().max(0.05));
+        }
+    }
+    nodes.push(centre);
+    nodes.sort_unstable_by(f64::total_cmp);
+    nodes.dedup();
+    let log_f = |x: f64| {
+        prior.log_density(x) - 0.5 * ((x - mean) * (x - mean) / variance + LOG_2PI + log(variance))
+    };
+    let logs: Vec<f64> = nodes.iter().map(|&x| log_f(x)).collect();
+    let top = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if !top.is_finite() {
+        return None;
+    }
+    let (mut mass, mut first, mut second) = (0.0, 0.0, 0.0);
+    for (x, l) in nodes.windows(2).zip(logs.windows(2)) {
+        let half = 0.5 * (x[1] - x[0]);
+        for (x, l) in x.iter().zip(l) {
+            let (weight, t) = (half * exp(l - top), x - mean);
+            mass += weight;
+            first += weight * t;
+            second += weight * t * t;
+        }
+    }
+    let m = first / mass;
+    let v = second / mass - m * m;
+    (mass > 0.0 && v > 0.0).then(|| (top + log(mass), mean + m, v))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_normal_prior_times_a_cavity_is_matched_by_itself() {
+        let prior = Prior::Normal { mean: 0.3, sd: 0.7 };
+        let (mass, m, v) = tilted(&prior, 1.1, 0.25).unwrap();
+        let precision = 1.0 / 0.49 + 4.0;
+        assert!((v - 1.0 / precision).abs() < 1e-5, "{v}");
+        assert!((m - (0.3 / 0.49 + 4.4) / precision).abs() < 1e-5, "{m}");
+        let wide: f64 = 0.49 + 0.25;
+        let exact = -0.5 * (LOG_2PI + wide.ln() + 0.64 / wide);
+        assert!((mass - exact).abs() < 1e-5, "{mass} {exact}");
+    }
+
+    #[test]
+    fn a_stand_in_keeps_mass_mean_and_variance() {
+        for (prior, mean, variance) in [
+            (Prior::Laplace { mean: 0.0, scale: 0.03 }, 0.2, 0.01),
+            (Prior::Laplace { mean: 0.0, scale: 0.5 }, 0.02, 1e-4),
+            (Prior::StudentT { df: 1.0, mean: 0.0, scale: 1.0 }, 3.0, 0.04),
+            (Prior::StudentT { df: 3.0, mean: 0.0, scale: 0.1 }, 0.0, 4.0),
+        ] {
+            let site = Site::of(&prior).matched(&prior, mean, variance);
+            let own = Prior::Normal { mean: site.mean, sd: site.precision.powf(-0.5) };
+            let (wanted, found) =
+                (tilted(&prior, mean, variance).unwrap(), tilted(&own, mean, variance).unwrap());
+            assert!(
+                (wanted.0 - found.0 - site.log_scale).abs() < 1e-3,
+                "{prior}: {wanted:?} {found:?}"
+            );
+            assert!(
+                (wanted.1 - found.1).abs() < 1e-3 * variance.sqrt(),
+                "{prior}: {wanted:?} {found:?}"
+            );
+            assert!((wanted.2 / found.2 - 1.0).abs() < 1e-3, "{prior}: {wanted:?} {found:?}");
+        }
+    }
+}
