@@ -3,11 +3,18 @@
 //! Nothing here knows of rows. A [`Quadratic`] stands for the likelihood of every model at once; what follows
 //! from it is computed at the centre.
 
+mod bound;
+mod leaves;
 mod prior;
+mod reduced;
 mod subset;
+mod sums;
+mod sweep;
+mod tree;
 
 pub use prior::ModelPrior;
 pub use subset::{MOST_TERMS, Subset};
+pub use sums::{Sums, Walk, draw, sum};
 
 use crate::math::{Cholesky, Matrix, log_sum_exp};
 use crate::{Error, Result};

@@ -1,0 +1,517 @@
+//! Sums over all models of a space.
+
+use super::bound::{self, Bounds};
+use super::leaves::{Leaves, MOST};
+use super::reduced::Reduced;
+use super::sweep::climb;
+use super::tree::{Budget, Node, Taken, Tree, Visitor, Walker};
+use super::{Quadratic, Space, Subset};
+use crate::Result;
+use rayon::prelude::*;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+/// A space with no more models than this is walked whole.
+const WHOLE: f64 = 1_048_576.0;
+/// Into how many subtrees a walk is split: whatever the number of threads, so that sums have the same bits.
+const TASKS: usize = 64;
+/// The same where subtrees differ much in size.
+const UNEVEN_TASKS: usize = 256;
+/// In a space with more models than this, one that weighs next to nothing is not among the heaviest.
+const SMALL: f64 = 16_384.0;
+/// Next to nothing, as a logarithm of a share.
+const NOTHING: f64 = -600.0;
+/// The first threshold for subtrees, as a share of the tolerance.
+const FIRST_SHARE: f64 = 1e-2;
+/// By what it is divided if that left out too much.
+const STEP: f64 = 8.0;
+
+/// What is known of all models of a space. Weights are w_γ = Z̃_γ·p(γ).
+#[derive(Debug, Clone)]
+pub struct Sums {
+    /// log Σ w over the models visited.
+    pub log_total: f64,
+    /// The logarithm of a bound on Σ w over the models that were not visited; −∞ if all were.
+    pub log_rest: f64,
+    /// log Σ √w over the models visited.
+    pub log_root: f64,
+    /// Per term, the share of the models that have it.
+    pub inclusion: Vec<f64>,
+    /// Per number of terms, the share of the models that have so many.
+    pub sizes: Vec<f64>,
+    /// The heaviest models with log w, heaviest first.
+    pub top: Vec<(Subset, f64)>,
+    /// How many models were visited.
+    pub visited: f64,
+    /// How many nodes of the tree were seen to that end.
+    pub nodes: u64,
+    path: Path,
+}
+
+/// What makes the walk the same again.
+#[derive(Debug, Clone)]
+struct Path {
+    order: Vec<usize>,
+    reference: f64,
+    /// Subtrees below this were left out.
+    least: Option<f64>,
+    /// Per subtree, its sums of w and √w.
+    parts: Vec<(f64, f64)>,
+}
+
+/// How a space is walked.
+#[derive(Debug, Clone, Copy)]
+pub struct Walk {
+    /// How many of the heaviest models are wanted.
+    pub top: usize,
+    /// The share of the total that may be left out: 1e-4, or 0 for nothing.
+    pub tolerance: f64,
+    /// How many nodes of the tree may be seen.
+    pub most_nodes: u64,
+}
+
+/// Sums over all models, or over all but a share; `None` where the space is too large for that.
+pub fn sum(space: &Space, quadratic: &Quadratic, walk: &Walk) -> Result<Option<Sums>> {
+    let reduced = Reduced::new(space, quadratic)?;
+    let (_, mut reference, odds) = climb(space, &reduced);
+    let whole = walk.tolerance.is_nan() || walk.tolerance <= 0.0 || space.models() <= WHOLE;
+    if whole && space.models() / MOST as f64 > walk.most_nodes as f64 {
+        return Ok(None);
+    }
+    if !reference.is_finite() {
+        reference = reduced.base;
+    }
+    let order = order(space, &reduced, &odds, whole);
+    // The heavy model and its neighbours: all models weigh at least so much.
+    let mut known = 1.0;
+    known += odds.iter().map(|odds| libm::exp(-odds.abs())).sum::<f64>();
+    let mut budget = walk.most_nodes;
+    let mut share = FIRST_SHARE;
+    loop {
+        let least = (!whole).then_some(walk.tolerance * share * known);
+        let path = Path { order: order.clone(), reference, least, parts: Vec::new() };
+        let Some(found) = attempt(space, &reduced, walk, path, budget) else { return Ok(None) };
+        budget = budget.saturating_sub(found.nodes);
+        // Far heavier models than the climb found: exponentials may have met their end.
+        if found.log_total > reference + 300.0 {
+            reference += 300.0;
+            continue;
+        }
+        if whole || found.log_rest <= found.log_total + libm::log(walk.tolerance) {
+            return Ok(Some(found));
+        }
+        known = known.max(libm::exp(found.log_total - reference));
+        share /= STEP;
+    }
+}
+
+/// Terms from the likeliest to the least likely, parents before children. Where all models are walked, terms
+/// that cannot be decided side by side come first.
+fn order(space: &Space, reduced: &Reduced, odds: &[f64], whole: bool) -> Vec<usize> {
+    let p = space.terms.len();
+    let mut rank = odds.to_vec();
+    if whole {
+        for t in 0..p {
+            if reduced.columns[t].len() != 1 || reduced.left[t] != 0.0 {
+                rank[t] = f64::INFINITY;
+            }
+        }
+    }
+    if space.has_rules() {
+        // Children stand after their parents, so that one pass hands ranks down to all ancestors.
+        for t in (0..p).rev() {
+            for &parent in &space.terms[t].parents {
+                rank[parent] = rank[parent].max(rank[t]);
+            }
+        }
+    }
+    let mut order: Vec<usize> = (0..p).collect();
+    // A parent ranks no lower than its children and has a lower number.
+    order.sort_by(|&a, &b| rank[b].total_cmp(&rank[a]).then(a.cmp(&b)));
+    order
+}
+
+/// The subtrees of a walk, in its order, and bounds on those that are left out at once.
+fn tasks(tree: &Tree, root: Node) -> (Vec<Node>, f64) {
+    let many = if tree.bounds.is_some() { UNEVEN_TASKS } else { TASKS };
+    let (mut nodes, mut rest) = (vec![root], 0.0);
+    while nodes.len() < many && nodes.iter().any(|node| node.undecided.len() > 7) {
+        let mut next = Vec::with_capacity(2 * nodes.len());
+        for node in nodes {
+            if node.undecided.len() <= 7 {
+                next.push(node);
+                continue;
+            }
+            let (with, without) = node.split(tree);
+            for child in with.into_iter().chain([without]) {
+                match &tree.bounds {
+                    Some(bounds) => {
+                        let held = bounds.whole(tree, &child.view());
+                        if held <= bounds.least {
+                            rest += held;
+                        } else {
+                            next.push(child);
+                        }
+                    }
+                    None => next.push(child),
+                }
+            }
+        }
+        nodes = next;
+    }
+    (nodes, rest)
+}
+
+fn plant(space: &Space, reduced: &Reduced, path: &Path) -> (Tree, Vec<Node>, f64) {
+    let mut tree = Tree::new(space, reduced, &path.order, path.reference);
+    let columns = reduced.slope.len();
+    let mut root = tree.root(reduced, &path.order, vec![0.0; columns]);
+    if let Some(least) = path.least {
+        tree.bounds = Some(Bounds::new(tree.log_prior(), least));
+        root.cover = bound::cover(&root.matrix, columns);
+    }
+    let (nodes, rest) = tasks(&tree, root);
+    (tree, nodes, rest)
+}
+
+fn attempt(
+    space: &Space,
+    reduced: &Reduced,
+    walk: &Walk,
+    mut path: Path,
+    most_nodes: u64,
+) -> Option<Sums> {
+    let p = space.terms.len();
+    let (tree, nodes, mut rest) = plant(space, reduced, &path);
+    let budget = Budget::new(most_nodes);
+    let floor = if space.models() > SMALL { path.reference + NOTHING } else { f64::NEG_INFINITY };
+    let gathered: Vec<(Gather, f64, f64)> = nodes
+        .par_iter()
+        .with_max_len(1)
+        .map(|node| {
+            let mut walker =
+                Walker::new(&tree, Gather::new(p, walk.top, floor, path.reference), &budget);
+            let total = walker.walk(node);
+            let mut gather = walker.visitor;
+            node.taken.places.iter().for_each(|place| gather.inclusion[place] += total);
+            (gather, total, walker.rest)
+        })
+        .collect();
+    if budget.is_spent() {
+        return None;
+    }
+    let (mut total, mut root, mut visited) = (0.0, 0.0, 0.0);
+    let (mut by_place, mut sizes, mut top) = (vec![0.0; p], vec![0.0; p + 1], Vec::new());
+    for (gather, part, left_out) in gathered {
+        path.parts.push((part, gather.root));
+        total += part;
+        root += gather.root;
+        rest += left_out;
+        visited += gather.visited;
+        by_place.iter_mut().zip(&gather.inclusion).for_each(|(sum, x)| *sum += x);
+        for (k, block) in gather.sizes.iter().enumerate() {
+            for (i, weight) in block.iter().enumerate() {
+                // What no model has is 0.
+                if let Some(sum) = sizes.get_mut(k + i.count_ones() as usize) {
+                    *sum += weight;
+                }
+            }
+        }
+        top.extend(gather.top);
+    }
+    top.sort();
+    top.truncate(walk.top);
+    let share = |weight: f64| if total > 0.0 { (weight / total).min(1.0) } else { 0.0 };
+    let mut inclusion = vec![0.0; p];
+    path.order.iter().zip(&by_place).for_each(|(&term, weight)| inclusion[term] = share(*weight));
+    let reference = path.reference;
+    let log = |sum: f64, reference: f64| {
+        if sum > 0.0 { reference + libm::log(sum) } else { f64::NEG_INFINITY }
+    };
+    Some(Sums {
+        log_total: log(total, reference),
+        log_rest: log(rest, reference),
+        log_root: log(root, 0.5 * reference),
+        inclusion,
+        sizes: sizes.into_iter().map(share).collect(),
+        top: top.into_iter().map(|ranked| (ranked.model, ranked.log_weight)).collect(),
+        visited,
+        nodes: budget.seen(),
+        path,
+    })
+}
+
+/// A model in the order of weights, the heaviest least.
+struct Ranked {
+    log_weight: f64,
+    model: Subset,
+}
+
+impl Ord for Ranked {
+    fn cmp(&self, other: &Ranked) -> Ordering {
+        other.log_weight.total_cmp(&self.log_weight).then(self.model.cmp(&other.model))
+    }
+}
+
+impl PartialOrd for Ranked {
+    fn partial_cmp(&self, other: &Ranked) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Ranked {
+    fn eq(&self, other: &Ranked) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Ranked {}
+
+/// Sums over a subtree.
+struct Gather {
+    /// Per place in the walk.
+    inclusion: Vec<f64>,
+    /// Per number of terms taken in before the last, and choice of these.
+    sizes: Vec<[f64; MOST]>,
+    root: f64,
+    visited: f64,
+    /// The lightest of the heaviest is on top.
+    top: BinaryHeap<Ranked>,
+    wanted: usize,
+    /// What a log weight must exceed to be among the heaviest, and the same as a weight.
+    floor: f64,
+    least: f64,
+    reference: f64,
+}
+
+impl Gather {
+    fn new(p: usize, wanted: usize, floor: f64, reference: f64) -> Gather {
+        Gather {
+            inclusion: vec![0.0; p],
+            sizes: vec![[0.0; MOST]; p + 1],
+            root: 0.0,
+            visited: 0.0,
+            top: BinaryHeap::new(),
+            wanted,
+            floor,
+            least: if wanted == 0 { f64::INFINITY } else { least(floor, reference) },
+            reference,
+        }
+    }
+
+    #[cold]
+    fn rank(&mut self, tree: &Tree, taken: &Taken, last: &[usize], leaves: &Leaves) {
+        for i in 0..leaves.count {
+            if leaves.weight[i] < self.least {
+                continue;
+            }
+            let log_weight = tree.log_weight(taken, leaves, i);
+            if log_weight.is_nan() || log_weight < self.floor || log_weight == f64::NEG_INFINITY {
+                continue;
+            }
+            let places = with(taken.places, last, i);
+            self.top.push(Ranked { log_weight, model: tree.terms(&places) });
+            if self.top.len() > self.wanted {
+                self.top.pop();
+                let lightest = self.top.peek().map_or(self.floor, |ranked| ranked.log_weight);
+                self.floor = lightest;
+                self.least = least(lightest, self.reference);
+            }
+        }
+    }
+}
+
+/// A weight that no model of at least this log weight is below.
+fn least(log_weight: f64, reference: f64) -> f64 {
+    if log_weight - reference > -690.0 {
+        libm::exp(log_weight - reference) * (1.0 - 1e-9)
+    } else {
+        0.0
+    }
+}
+
+fn with(mut places: Subset, last: &[usize], choice: usize) -> Subset {
+    for (bit, &place) in last.iter().enumerate() {
+        if choice >> bit & 1 == 1 {
+            places.insert(place);
+        }
+    }
+    places
+}
+
+impl Visitor for Gather {
+    #[inline]
+    fn models(&mut self, tree: &Tree, taken: &Taken, last: &[usize], leaves: &Leaves) -> f64 {
+        let count = leaves.count;
+        self.visited += count as f64;
+        let mut weight = leaves.weight;
+        let size = &mut self.sizes[taken.count];
+        let mut root = 0.0;
+        if count == MOST {
+            let mut roots = [0.0; 4];
+            for i in 0..MOST {
+                size[i] += weight[i];
+                roots[i % 4] += weight[i].sqrt();
+            }
+            root += (roots[0] + roots[1]) + (roots[2] + roots[3]);
+        } else {
+            for i in 0..count {
+                size[i] += weight[i];
+                root += weight[i].sqrt();
+            }
+        }
+        self.root += root;
+        // Halves are put on each other: the upper one has the last term.
+        for (bit, &place) in last.iter().enumerate().rev() {
+            let (low, high) = weight.split_at_mut(1 << bit);
+            let mut taken_in = 0.0;
+            for (low, high) in low.iter_mut().zip(&*high) {
+                *low += high;
+                taken_in += high;
+            }
+            self.inclusion[place] += taken_in;
+        }
+        let total = weight[0];
+        if total >= self.least {
+            self.rank(tree, taken, last, leaves);
+        }
+        total
+    }
+
+    #[inline]
+    fn took(&mut self, place: usize, weight: f64) {
+        self.inclusion[place] += weight;
+    }
+}
+
+/// The models at these positions, from 0 to 1 and ascending, of the cumulative distributions of w and of √w in the
+/// order of the walk that made the sums, each with its log w.
+#[allow(clippy::type_complexity)]
+pub fn draw(
+    space: &Space,
+    quadratic: &Quadratic,
+    sums: &Sums,
+    by_weight: &[f64],
+    by_root: &[f64],
+) -> (Vec<(Subset, f64)>, Vec<(Subset, f64)>) {
+    let Ok(reduced) = Reduced::new(space, quadratic) else {
+        return (Vec::new(), Vec::new());
+    };
+    let path = &sums.path;
+    let (tree, nodes, _) = plant(space, &reduced, path);
+    let weights: Vec<f64> = path.parts.iter().map(|part| part.0).collect();
+    let roots: Vec<f64> = path.parts.iter().map(|part| part.1).collect();
+    let (by_weight, by_root) = (shares(by_weight, &weights), shares(by_root, &roots));
+    let budget = Budget::new(u64::MAX);
+    let drawn: Vec<(Vec<(Subset, f64)>, Vec<(Subset, f64)>)> = nodes
+        .par_iter()
+        .zip(by_weight.par_iter().zip(&by_root))
+        .with_max_len(1)
+        .map(|(node, (by_weight, by_root))| {
+            if by_weight.is_empty() && by_root.is_empty() {
+                return (Vec::new(), Vec::new());
+            }
+            let visitor = Pick { by_weight: Queue::new(by_weight), by_root: Queue::new(by_root) };
+            let mut walker = Walker::new(&tree, visitor, &budget);
+            walker.walk(node);
+            (walker.visitor.by_weight.finish(), walker.visitor.by_root.finish())
+        })
+        .collect();
+    let mut out = (Vec::new(), Vec::new());
+    for (by_weight, by_root) in drawn {
+        out.0.extend(by_weight);
+        out.1.extend(by_root);
+    }
+    out
+}
+
+/// Per subtree, how far into its own sum the positions in it are.
+fn shares(positions: &[f64], parts: &[f64]) -> Vec<Vec<f64>> {
+    let total: f64 = parts.iter().sum();
+    let last = parts.iter().rposition(|part| *part > 0.0).unwrap_or(0);
+    let mut shares = vec![Vec::new(); parts.len()];
+    let (mut part, mut before) = (0, 0.0);
+    for position in positions {
+        let at = position * total;
+        while part < last && at >= before + parts[part] {
+            before += parts[part];
+            part += 1;
+        }
+        if let Some(list) = shares.get_mut(part) {
+            list.push(at - before);
+        }
+    }
+    shares
+}
+
+/// Positions that wait for the cumulative sum to pass them.
+struct Queue<'a> {
+    positions: &'a [f64],
+    passed: f64,
+    drawn: Vec<(Subset, f64)>,
+    /// The last model that weighs anything: rounding may leave a position beyond the end.
+    latest: Option<(Subset, f64)>,
+}
+
+impl<'a> Queue<'a> {
+    fn new(positions: &'a [f64]) -> Queue<'a> {
+        Queue { positions, passed: 0.0, drawn: Vec::new(), latest: None }
+    }
+
+    fn pass(&mut self, total: f64, each: &[f64], model: impl Fn(usize) -> (Subset, f64)) {
+        let next = self.drawn.len();
+        // Within the last step of rounding, a model is kept for positions beyond the end.
+        if next < self.positions.len() && total > 0.0 {
+            let until = self.passed + total;
+            if self.positions[next] < until || self.positions[next] <= until * (1.0 + 1e-9) {
+                let mut before = self.passed;
+                for (i, &weight) in each.iter().enumerate().filter(|(_, w)| **w > 0.0) {
+                    before += weight;
+                    let mut found = None;
+                    while let Some(position) = self.positions.get(self.drawn.len())
+                        && *position < before
+                    {
+                        self.drawn.push(*found.get_or_insert_with(|| model(i)));
+                    }
+                    self.latest = Some(found.unwrap_or_else(|| model(i)));
+                }
+            }
+        }
+        self.passed += total;
+    }
+
+    fn finish(mut self) -> Vec<(Subset, f64)> {
+        if let Some(latest) = self.latest {
+            self.drawn.resize(self.positions.len(), latest);
+        }
+        self.drawn
+    }
+}
+
+/// Draws from a subtree.
+struct Pick<'a> {
+    by_weight: Queue<'a>,
+    by_root: Queue<'a>,
+}
+
+impl Visitor for Pick<'_> {
+    fn models(&mut self, tree: &Tree, taken: &Taken, last: &[usize], leaves: &Leaves) -> f64 {
+        let each = &leaves.weight[..leaves.count];
+        let model = |i: usize| {
+            (tree.terms(&with(taken.places, last, i)), tree.log_weight(taken, leaves, i))
+        };
+        let total: f64 = each.iter().sum();
+        if !self.by_weight.positions.is_empty() {
+            self.by_weight.pass(total, each, model);
+        }
+        if !self.by_root.positions.is_empty() {
+            let mut roots = [0.0; MOST];
+            roots.iter_mut().zip(each).for_each(|(root, weight)| *root = weight.sqrt());
+            let roots = &roots[..leaves.count];
+            self.by_root.pass(roots.iter().sum(), roots, model);
+        }
+        total
+    }
+
+    fn took(&mut self, _: usize, _: f64) {}
+}
