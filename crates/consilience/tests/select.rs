@@ -145,7 +145,7 @@ fn all_gaussian_models_to_a_millionth() {
 /// The truth of a small space by evidences one by one, with many draws.
 fn one_by_one(data: &str, rest: &str) -> Selection {
     let text =
-        format!("{rest}\nmethod = \"enumerate\"\n[evidence]\ndraws = 200000\nse_target = 0.001");
+        format!("{rest}\nmethod = \"enumerate\"\n[evidence]\ndraws = 40000\nse_target = 0.002");
     select(data, 1, &text)
 }
 

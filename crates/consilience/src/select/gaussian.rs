@@ -12,7 +12,7 @@ use crate::estimate::Estimate;
 use crate::math::{LOG_2PI, Matrix, dot, log_sum_exp};
 use crate::model::{Centred, Prior};
 use crate::question::Statistics;
-use crate::select::picture::walk;
+use crate::select::weights::walk;
 use crate::select::report::SelectDiagnostics;
 use crate::space::{self, Quadratic, Space, Subset, Sums};
 use crate::{Error, Result};
@@ -305,14 +305,11 @@ impl Plane {
             grid.iter().flat_map(|node| node.sums.top.iter().map(|(model, _)| *model)).collect();
         candidates.sort_unstable();
         candidates.dedup();
-        let planes: Vec<Quadratic> = grid.iter().map(|node| self.at(node.log_sd)).collect();
+        let highest = grid.iter().max_by(|a, b| a.sums.log_total.total_cmp(&b.sums.log_total));
+        let from = highest.map_or(0.0, |node| node.log_sd);
         let mut models: Vec<(Subset, f64)> = candidates
             .into_par_iter()
-            .filter_map(|model| {
-                let each: Option<Vec<f64>> =
-                    planes.iter().map(|q| q.normal(own, &model).map(|n| n.log_z)).collect();
-                Some((model, log_sum_exp(&each?) + log(step)))
-            })
+            .filter_map(|model| Some((model, self.evidence(own, &model, from, step)?)))
             .collect();
         let posterior =
             |(model, log_z): &(Subset, f64)| log_z + space.log_prior(model.len()) - log_total;
@@ -339,6 +336,49 @@ impl Plane {
             jumps: Vec::new(),
             models,
         })
+    }
+
+    /// log p(y|model): over the model's own peak, which may be far from that of all models together.
+    fn evidence(&self, own: &Space, model: &Subset, from: f64, step: f64) -> Option<f64> {
+        let at = |k: i64| -> Option<f64> {
+            let plane = self.at(from + k as f64 * step);
+            plane.normal(own, model).map(|normal| normal.log_z)
+        };
+        if self.log_sd.fixed().is_some() {
+            return at(0);
+        }
+        let (mut peak, mut height) = (0, at(0)?);
+        // Strides that grow uphill and shrink at the top.
+        let mut stride: i64 = 1;
+        while stride != 0 {
+            let found = at(peak + stride)?;
+            if found > height {
+                (peak, height, stride) = (peak + stride, found, stride * 2);
+            } else if stride.abs() > 1 {
+                stride /= -2;
+            } else {
+                // A single step either way is tried last.
+                let other = at(peak - stride)?;
+                if other <= height {
+                    break;
+                }
+                (peak, height, stride) = (peak - stride, other, -2 * stride);
+            }
+            if peak.abs() > MOST_NODES as i64 {
+                return None;
+            }
+        }
+        let mut logs = vec![height];
+        for way in [1, -1] {
+            for k in 1..MOST_NODES as i64 {
+                let found = at(peak + way * k)?;
+                logs.push(found);
+                if found < height - LOW {
+                    break;
+                }
+            }
+        }
+        Some(log_sum_exp(&logs) + log(step))
     }
 
     /// Per parameter, over the models that have it: their share, and its first and second moments times that.

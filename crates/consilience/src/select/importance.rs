@@ -18,7 +18,7 @@ use crate::estimate::Estimate;
 use crate::estimate::pareto::tail_shape;
 use crate::math::ziggurat::{chi_square, normal};
 use crate::math::{LOG_2PI, Matrix, Stream};
-use crate::space::{self, Normal, Subset};
+use crate::space::{Normal, Subset};
 use crate::{Error, Result};
 use libm::{exp, lgamma, log, log1p};
 use rand::RngExt;
@@ -155,7 +155,7 @@ fn strata(count: usize, rng: &mut Stream) -> Vec<f64> {
 
 /// Draws models from q', with what is known of each.
 fn models<'p>(picture: &'p Picture, pairs: usize, rng: &mut Stream) -> Result<Vec<Drawn<'p>>> {
-    let sums = &picture.sums;
+    let weights = &picture.weights;
     let by_root = ((BY_ROOT * pairs as f64) as usize).max(1);
     let by_list = ((BY_LIST * pairs as f64) as usize).max(1);
     let sides = Sides::new(picture);
@@ -163,9 +163,9 @@ fn models<'p>(picture: &'p Picture, pairs: usize, rng: &mut Stream) -> Result<Ve
     let by_weight = pairs.saturating_sub(by_root + by_list + by_sides).max(1);
     let (first, second) = (strata(by_weight, rng), strata(by_root, rng));
     let quadratic = &picture.places[0].quadratic;
-    let (mut drawn, more) = space::draw(picture.space, quadratic, sums, &first, &second);
+    let (mut drawn, more) = weights.draw(picture.space, quadratic, &first, &second);
     drawn.extend(more);
-    let list: Vec<(Subset, f64)> = sums.top.iter().take(LISTED).copied().collect();
+    let list: Vec<(Subset, f64)> = weights.top.iter().take(LISTED).copied().collect();
     // In turn, from a random one on.
     let start = rng.random_range(0..list.len().max(1));
     drawn.extend((0..by_list).filter_map(|i| list.get((start + i) % list.len().max(1))));
@@ -180,8 +180,8 @@ fn models<'p>(picture: &'p Picture, pairs: usize, rng: &mut Stream) -> Result<Ve
         distinct.into_par_iter().map(|model| (model, picture.normal(&model))).collect();
     let of = |(model, walked): (Subset, f64)| {
         let listed = if members.contains(&model) { 1.0 / list.len() as f64 } else { 0.0 };
-        let proposed = parts[0] * exp(walked - sums.log_total)
-            + parts[1] * exp(0.5 * walked - sums.log_root)
+        let proposed = parts[0] * exp(walked - weights.log_total)
+            + parts[1] * exp(0.5 * walked - weights.log_root)
             + parts[2] * listed
             + parts[3] * sides.share(&model);
         let (around, normal) = normals[&model].clone().ok_or_else(|| {
@@ -207,30 +207,30 @@ struct Sides {
 
 impl Sides {
     fn new(picture: &Picture) -> Sides {
-        let sums = &picture.sums;
-        let rarer = |t: usize, model: &Subset| model.contains(t) == (sums.inclusion[t] < 0.5);
-        let rare = |t: &usize| sums.inclusion[*t].min(1.0 - sums.inclusion[*t]) > SURE;
-        let terms: Vec<usize> = (0..sums.inclusion.len()).filter(rare).collect();
-        let weight = |(model, walked): &(Subset, f64)| -> f64 {
-            let of = |t: &&usize| 1.0 / sums.inclusion[**t].min(1.0 - sums.inclusion[**t]);
+        let weights = &picture.weights;
+        let rarer = |t: usize, model: &Subset| model.contains(t) == (weights.inclusion[t] < 0.5);
+        let rare = |t: &usize| weights.inclusion[*t].min(1.0 - weights.inclusion[*t]) > SURE;
+        let terms: Vec<usize> = (0..weights.inclusion.len()).filter(rare).collect();
+        let of_model = |(model, walked): &(Subset, f64)| -> f64 {
+            let of = |t: &&usize| 1.0 / weights.inclusion[**t].min(1.0 - weights.inclusion[**t]);
             let sides = terms.iter().filter(|t| rarer(**t, model));
-            exp(walked - sums.log_total) * sides.map(|t| of(&t)).sum::<f64>()
+            exp(walked - weights.log_total) * sides.map(|t| of(&t)).sum::<f64>()
         };
-        let mut models = sums.top.clone();
-        let mut weights: Vec<f64> = models.iter().map(weight).collect();
-        let mut kept = weights.iter().map(|w| *w > 0.0);
+        let mut models = weights.top.clone();
+        let mut shares: Vec<f64> = models.iter().map(of_model).collect();
+        let mut kept = shares.iter().map(|w| *w > 0.0);
         models.retain(|_| kept.next().unwrap_or(false));
-        weights.retain(|w| *w > 0.0);
-        let total: f64 = weights.iter().sum();
+        shares.retain(|w| *w > 0.0);
+        let total: f64 = shares.iter().sum();
         let mut passed = 0.0;
-        let ends = weights
+        let ends = shares
             .iter()
             .map(|w| {
                 passed += w / total;
                 passed
             })
             .collect();
-        let shares = models.iter().zip(&weights).map(|((m, _), w)| (*m, w / total)).collect();
+        let shares = models.iter().zip(&shares).map(|((m, _), w)| (*m, w / total)).collect();
         Sides { models, ends, shares }
     }
 

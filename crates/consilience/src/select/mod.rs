@@ -8,6 +8,7 @@ mod picture;
 mod report;
 mod search;
 mod sites;
+mod weights;
 
 pub use report::{
     Coefficient, Inclusion, JumpFactor, ListedModel, NamedModel, SelectDiagnostics, Selection,

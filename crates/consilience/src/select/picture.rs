@@ -2,15 +2,13 @@
 
 use super::centre::{Around, Centre};
 use super::sites::Site;
-use crate::math::{dot, log_sum_exp};
-use crate::space::{self, Normal, Space, Subset, Sums, Walk};
+use crate::math::{dot, log_sum_exp, stream};
+use super::weights::Weights;
+use crate::space::{Normal, Space, Subset};
 use crate::{Error, Result};
 use libm::{exp, log};
 use rayon::prelude::*;
 use std::collections::HashMap;
-
-/// The heaviest models, whose weights are made better one by one.
-const REFINED: usize = 4_096;
 
 /// Places beside the centre at which the likelihood is expanded: the likeliest models' modes.
 const PLACES: usize = 16;
@@ -27,16 +25,12 @@ const MOVES: usize = 8;
 /// Passes of expectation propagation after each move.
 const PASSES: usize = 3;
 
-/// The share of the weight that a walk may leave out, and the most nodes that it may visit.
-const LEFT_OUT: f64 = 1e-5;
-const NODES: u64 = 4_000_000;
-
 /// All models at the centre.
 pub(super) struct Picture<'a> {
     pub space: &'a Space,
     /// The centre, and further places once they are asked for.
     pub places: Vec<Around>,
-    pub sums: Sums,
+    pub weights: Weights,
     pub sites: Vec<Site>,
     /// How often the centre moved.
     pub moves: usize,
@@ -49,19 +43,6 @@ pub(super) struct Picture<'a> {
     /// Shares of the total, with what was made better.
     pub inclusion: Vec<f64>,
     pub sizes: Vec<f64>,
-}
-
-/// How the models of a space are walked through.
-pub(super) fn walk(space: &Space) -> Walk {
-    // Up to here all of them cost less than knowing which to leave out.
-    let tolerance = if space.models() <= 33_554_432.0 { 0.0 } else { LEFT_OUT };
-    Walk { top: REFINED, tolerance, most_nodes: NODES.max(space.models().min(7e7) as u64) }
-}
-
-fn too_many() -> Error {
-    Error::numeric(
-        "too many models are about as likely as the best for all of them to be summed up",
-    )
 }
 
 impl<'a> Picture<'a> {
@@ -90,31 +71,45 @@ impl<'a> Picture<'a> {
     ) -> Result<Picture<'a>> {
         let mut known: Option<Vec<f64>> = None;
         let mut moves = 0;
+        // Chains have a stream of their own, whoever needs it how often.
+        let options = &centre.setting.options;
+        let mut rng = stream(options.seed, centre.setting.model.stream(), u64::MAX, "gibbs");
+        let mut walkable = true;
+        let mut weigh = |around: &Around, roughly: bool| -> Result<Weights> {
+            if walkable && let Some(walked) = Weights::walked(space, &around.quadratic)? {
+                return Ok(walked);
+            }
+            walkable = false;
+            Weights::drawn(space, &around.quadratic, roughly, &mut rng)
+        };
         loop {
             let mut around = Around::new(space, place.clone(), &at, &sites);
-            let mut sums = sum(space, &around)?;
+            let mut weights = weigh(&around, true)?;
             let normal =
                 centre.priors.iter().all(|p| matches!(p, crate::model::Prior::Normal { .. }));
             for _ in 0..if normal { 0 } else { PASSES } {
-                let averaged = average(space, &around, &sums);
+                let averaged = average(space, &around, &weights);
                 for (j, site) in sites.iter_mut().enumerate() {
                     *site = averaged.matched(j, site, &centre.priors[j]);
                 }
                 around = Around::new(space, place.clone(), &at, &sites);
-                sums = sum(space, &around)?;
+                weights = weigh(&around, true)?;
             }
             let far = known.as_ref().map_or(1.0, |known| {
-                let changes = known.iter().zip(&sums.inclusion).map(|(a, b)| (a - b).abs());
+                let changes = known.iter().zip(&weights.inclusion).map(|(a, b)| (a - b).abs());
                 changes.fold(0.0, f64::max)
             });
             if far < SETTLED || moves == MOVES || space.models() == 1.0 && moves > 0 {
-                let (inclusion, sizes) = (sums.inclusion.clone(), sums.sizes.clone());
-                let log_total = sums.log_total;
+                if !weights.is_exact() {
+                    weights = weigh(&around, false)?;
+                }
+                let (inclusion, sizes) = (weights.inclusion.clone(), weights.sizes.clone());
+                let log_total = weights.log_total;
                 let (places, refined) = (vec![around], HashMap::new());
                 return Ok(Picture {
                     space,
                     places,
-                    sums,
+                    weights,
                     sites,
                     moves,
                     refined,
@@ -124,15 +119,15 @@ impl<'a> Picture<'a> {
                     reach: Vec::new(),
                 });
             }
-            let next = average(space, &around, &sums).mean;
+            let next = average(space, &around, &weights).mean;
             let found = centre.expand(std::slice::from_ref(&next))?.remove(0);
             if !found.value.is_finite() {
                 // Where the average of models has no likelihood, the last place has to do.
                 moves = MOVES;
-                known = Some(sums.inclusion.clone());
+                known = Some(weights.inclusion.clone());
                 continue;
             }
-            known = Some(sums.inclusion.clone());
+            known = Some(weights.inclusion.clone());
             (place, at) = (next, found);
             moves += 1;
         }
@@ -143,7 +138,7 @@ impl<'a> Picture<'a> {
     pub(super) fn refine(&mut self, centre: &Centre) -> Result<()> {
         let main = &self.places[0];
         let modes: Vec<Vec<f64>> = self
-            .sums
+            .weights
             .top
             .iter()
             .take(PLACES)
@@ -166,7 +161,7 @@ impl<'a> Picture<'a> {
         };
         self.reach = self.places.iter().map(reach).collect();
         let better: Vec<(Subset, f64, f64)> = self
-            .sums
+            .weights
             .top
             .par_iter()
             .map(|(model, old)| {
@@ -182,7 +177,7 @@ impl<'a> Picture<'a> {
 
     /// Puts these new weights in the place of the old ones, and makes all sums anew.
     fn take_in(&mut self, better: &[(Subset, f64, f64)]) {
-        let old_total = self.sums.log_total;
+        let old_total = self.weights.log_total;
         let olds: Vec<f64> = better.iter().map(|b| exp(b.1 - old_total)).collect();
         let rest = (1.0 - olds.iter().sum::<f64>()).max(0.0);
         let news: Vec<f64> = better.iter().map(|b| b.2).collect();
@@ -200,10 +195,10 @@ impl<'a> Picture<'a> {
             left.max(0.0) * shift + new
         };
         self.inclusion = (0..self.space.terms.len())
-            .map(|t| share(self.sums.inclusion[t], &|model| model.contains(t)))
+            .map(|t| share(self.weights.inclusion[t], &|model| model.contains(t)))
             .collect();
         self.sizes = (0..=self.space.terms.len())
-            .map(|k| share(self.sums.sizes[k], &|model| model.len() == k))
+            .map(|k| share(self.weights.sizes[k], &|model| model.len() == k))
             .collect();
         self.refined = better.iter().map(|(model, _, new)| (*model, *new)).collect();
     }
@@ -216,7 +211,7 @@ impl<'a> Picture<'a> {
     /// The heaviest models and log w of each, the first first.
     pub(super) fn heaviest(&self) -> Vec<(Subset, f64)> {
         let mut all: Vec<(Subset, f64)> =
-            self.sums.top.iter().map(|(m, w)| (*m, self.log_weight(m, *w))).collect();
+            self.weights.top.iter().map(|(m, w)| (*m, self.log_weight(m, *w))).collect();
         all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         all
     }
@@ -243,10 +238,6 @@ impl<'a> Picture<'a> {
     }
 }
 
-fn sum(space: &Space, around: &Around) -> Result<Sums> {
-    space::sum(space, &around.quadratic, &walk(space))?.ok_or_else(too_many)
-}
-
 /// What all models together say about every parameter.
 struct Averaged {
     mean: Vec<f64>,
@@ -269,9 +260,9 @@ impl Averaged {
     }
 }
 
-fn average(space: &Space, around: &Around, sums: &Sums) -> Averaged {
+fn average(space: &Space, around: &Around, weights: &Weights) -> Averaged {
     let positions: Vec<f64> = (0..AVERAGED).map(|k| (k as f64 + 0.5) / AVERAGED as f64).collect();
-    let (drawn, _) = space::draw(space, &around.quadratic, sums, &positions, &[]);
+    let (drawn, _) = weights.draw(space, &around.quadratic, &positions, &[]);
     let mut counts: Vec<(Subset, f64)> = Vec::new();
     for (model, _) in drawn {
         match counts.iter_mut().find(|(known, _)| *known == model) {

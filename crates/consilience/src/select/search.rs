@@ -83,13 +83,29 @@ pub(super) fn find(
 }
 
 fn inclusion(picture: &Picture, weighed: &Weighed) -> Vec<Estimate> {
-    let of = |t: usize| weighed.probability(picture.inclusion[t], |m| m.contains(t));
+    let of = |t: usize| {
+        let own = weighed.probability(picture.inclusion[t], |m| m.contains(t));
+        within(own + picture.weights.beyond.inclusion[t])
+    };
     (0..picture.space.terms.len()).map(of).collect()
+}
+
+/// A probability that errors may have carried out of bounds.
+fn within(estimate: Estimate) -> Estimate {
+    Estimate { value: estimate.value.clamp(0.0, 1.0), ..estimate }
 }
 
 fn found(picture: &Picture, weighed: &Weighed, select: &Select, moves: usize) -> Found {
     let space = picture.space;
-    let log_normaliser = weighed.log_total(picture.log_total);
+    let beyond = &picture.weights.beyond;
+    let log_normaliser = weighed.log_total(picture.log_total) + beyond.log_total;
+    // What is known of models at hand is a share of all.
+    let share = exp(-beyond.log_total.value).min(1.0);
+    let of_all = |own: Estimate| {
+        let doubt = own.value * beyond.log_total.se.unwrap_or(0.0);
+        let se = own.se.map(|se| share * libm::hypot(se, doubt));
+        Estimate { value: share * own.value, se }
+    };
     let mut models: Vec<(Subset, Estimate, Estimate)> = picture
         .heaviest()
         .into_iter()
@@ -97,7 +113,9 @@ fn found(picture: &Picture, weighed: &Weighed, select: &Select, moves: usize) ->
         .map(|(model, log_weight)| {
             let known = exp(log_weight - picture.log_total);
             let found = weighed.probability(known, |m| *m == model);
-            (model, found, evidence(space, &model, found, log_weight, log_normaliser))
+            let own = weighed.log_total(picture.log_total);
+            let log_evidence = evidence(space, &model, found, log_weight, own);
+            (model, of_all(found), log_evidence)
         })
         .collect();
     models.sort_by(|a, b| b.1.value.total_cmp(&a.1.value).then(a.0.cmp(&b.0)));
@@ -108,10 +126,14 @@ fn found(picture: &Picture, weighed: &Weighed, select: &Select, moves: usize) ->
             known -= exp(log_weight - picture.log_total);
         }
     }
-    let outside = weighed.probability(known.max(0.0), |m| !listed.contains(m));
+    let inside = of_all(weighed.probability((1.0 - known).min(1.0), |m| listed.contains(m)));
+    let outside = within(Estimate { value: 1.0 - inside.value, ..inside });
     let inclusion = inclusion(picture, weighed);
     let sizes = (0..=space.terms.len())
-        .map(|k| weighed.probability(picture.sizes[k], |m| m.len() == k))
+        .map(|k| {
+            let own = weighed.probability(picture.sizes[k], |m| m.len() == k);
+            within(own + beyond.sizes[k])
+        })
         .collect();
     let (ess, k_hat) = (weighed.ess(), weighed.k_hat());
     let warnings = warnings(&inclusion, ess, k_hat, weighed.pairs.len(), select.se_target);
@@ -121,12 +143,12 @@ fn found(picture: &Picture, weighed: &Weighed, select: &Select, moves: usize) ->
         sizes,
         models,
         outside,
-        unseen: Estimate::new(exp(picture.sums.log_rest - picture.sums.log_total), 0.0),
+        unseen: beyond.unseen,
         log_normaliser,
         moments: weighed.moments(picture),
         jumps: Vec::new(),
         diagnostics: SelectDiagnostics {
-            models: picture.sums.visited,
+            models: picture.weights.models,
             pairs: Some(weighed.pairs.len()),
             ess: Some(ess),
             k_hat,
