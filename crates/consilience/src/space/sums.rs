@@ -1,9 +1,9 @@
 //! Sums over all models of a space.
 
-use super::bound::{self, Bounds};
+use super::bound::{self, Aim, Bounds};
 use super::leaves::{Leaves, MOST};
 use super::reduced::Reduced;
-use super::sweep::climb;
+use super::sweep::{Summit, climb};
 use super::tree::{Budget, Node, Taken, Tree, Visitor, Walker};
 use super::{Quadratic, Space, Subset};
 use crate::Result;
@@ -73,7 +73,8 @@ pub struct Walk {
 /// Sums over all models, or over all but a share; `None` where the space is too large for that.
 pub fn sum(space: &Space, quadratic: &Quadratic, walk: &Walk) -> Result<Option<Sums>> {
     let reduced = Reduced::new(space, quadratic)?;
-    let (_, mut reference, odds) = climb(space, &reduced);
+    let summit = climb(space, &reduced);
+    let mut reference = summit.log_weight;
     let whole = walk.tolerance.is_nan() || walk.tolerance <= 0.0 || space.models() <= WHOLE;
     if whole && space.models() / MOST as f64 > walk.most_nodes as f64 {
         return Ok(None);
@@ -81,16 +82,18 @@ pub fn sum(space: &Space, quadratic: &Quadratic, walk: &Walk) -> Result<Option<S
     if !reference.is_finite() {
         reference = reduced.base;
     }
-    let order = order(space, &reduced, &odds, whole);
+    let order = order(space, &reduced, &summit.odds, whole);
     // The heavy model and its neighbours: all models weigh at least so much.
     let mut known = 1.0;
-    known += odds.iter().map(|odds| libm::exp(-odds.abs())).sum::<f64>();
+    known += summit.odds.iter().map(|odds| libm::exp(-odds.abs())).sum::<f64>();
     let mut budget = walk.most_nodes;
     let mut share = FIRST_SHARE;
     loop {
         let least = (!whole).then_some(walk.tolerance * share * known);
         let path = Path { order: order.clone(), reference, least, parts: Vec::new() };
-        let Some(found) = attempt(space, &reduced, walk, path, budget) else { return Ok(None) };
+        let Some(found) = attempt(space, &reduced, &summit, walk, path, budget) else {
+            return Ok(None);
+        };
         budget = budget.saturating_sub(found.nodes);
         // Far heavier models than the climb found: exponentials may have met their end.
         if found.log_total > reference + 300.0 {
@@ -162,13 +165,21 @@ fn tasks(tree: &Tree, root: Node) -> (Vec<Node>, f64) {
     (nodes, rest)
 }
 
-fn plant(space: &Space, reduced: &Reduced, path: &Path) -> (Tree, Vec<Node>, f64) {
+fn plant(space: &Space, reduced: &Reduced, summit: &Summit, path: &Path) -> (Tree, Vec<Node>, f64) {
     let mut tree = Tree::new(space, reduced, &path.order, path.reference);
     let columns = reduced.slope.len();
     let mut root = tree.root(reduced, &path.order, vec![0.0; columns]);
     if let Some(least) = path.least {
         tree.bounds = Some(Bounds::new(tree.log_prior(), least));
-        root.cover = bound::cover(&root.matrix, columns);
+        let aim = Aim {
+            odds: (path.order.iter())
+                .flat_map(|&t| reduced.columns[t].clone().map(move |_| summit.odds[t]))
+                .collect(),
+            squares: (path.order.iter())
+                .flat_map(|&t| reduced.columns[t].clone().map(|j| summit.squares[j]))
+                .collect(),
+        };
+        root.cover = bound::cover(&root.matrix, &aim);
     }
     let (nodes, rest) = tasks(&tree, root);
     (tree, nodes, rest)
@@ -177,26 +188,38 @@ fn plant(space: &Space, reduced: &Reduced, path: &Path) -> (Tree, Vec<Node>, f64
 fn attempt(
     space: &Space,
     reduced: &Reduced,
+    summit: &Summit,
     walk: &Walk,
     mut path: Path,
     most_nodes: u64,
 ) -> Option<Sums> {
     let p = space.terms.len();
-    let (tree, nodes, mut rest) = plant(space, reduced, &path);
+    let (tree, nodes, mut rest) = plant(space, reduced, summit, &path);
     let budget = Budget::new(most_nodes);
     let floor = if space.models() > SMALL { path.reference + NOTHING } else { f64::NEG_INFINITY };
-    let gathered: Vec<(Gather, f64, f64)> = nodes
-        .par_iter()
-        .with_max_len(1)
-        .map(|node| {
-            let mut walker =
-                Walker::new(&tree, Gather::new(p, walk.top, floor, path.reference), &budget);
-            let total = walker.walk(node);
-            let mut gather = walker.visitor;
-            node.taken.places.iter().for_each(|place| gather.inclusion[place] += total);
-            (gather, total, walker.rest)
+    let gather = |node: &Node, floor: f64| {
+        let gather = Gather::new(p, walk.top, floor, path.reference);
+        let mut walker = Walker::new(&tree, gather, &budget);
+        let total = walker.walk(node);
+        let mut gather = walker.visitor;
+        node.taken.places.iter().for_each(|place| gather.inclusion[place] += total);
+        (gather, total, walker.rest)
+    };
+    // The subtree of the heavy model goes first: what is lighter than its heaviest need not be looked at.
+    let first = nodes.iter().position(|node| {
+        (0..p).all(|place| {
+            let has = summit.model.contains(path.order[place]);
+            node.undecided.contains(&place) || has == node.taken.places.contains(place)
         })
-        .collect();
+    });
+    let first = first.unwrap_or(0);
+    let found = gather(&nodes[first], floor);
+    let floor = if found.0.top.len() == walk.top { found.0.floor } else { floor };
+    let rest_of = |nodes: &[Node]| -> Vec<(Gather, f64, f64)> {
+        nodes.par_iter().with_max_len(1).map(|node| gather(node, floor)).collect()
+    };
+    let (before, after) = rayon::join(|| rest_of(&nodes[..first]), || rest_of(&nodes[first + 1..]));
+    let gathered = before.into_iter().chain([found]).chain(after);
     if budget.is_spent() {
         return None;
     }
@@ -398,7 +421,7 @@ pub fn draw(
         return (Vec::new(), Vec::new());
     };
     let path = &sums.path;
-    let (tree, nodes, _) = plant(space, &reduced, path);
+    let (tree, nodes, _) = plant(space, &reduced, &climb(space, &reduced), path);
     let weights: Vec<f64> = path.parts.iter().map(|part| part.0).collect();
     let roots: Vec<f64> = path.parts.iter().map(|part| part.1).collect();
     let (by_weight, by_root) = (shares(by_weight, &weights), shares(by_root, &roots));

@@ -201,9 +201,20 @@ impl<'a> Sweep<'a> {
     }
 }
 
-/// A heavy model, by flips that each gain most; its log weight; and per term, the log odds of having it, given
-/// that model's others.
-pub(super) fn climb(space: &Space, reduced: &Reduced) -> (Subset, f64, Vec<f64>) {
+/// Where a climb ended.
+pub(super) struct Summit {
+    /// The model.
+    pub model: Subset,
+    /// Its log weight.
+    pub log_weight: f64,
+    /// Per term, the log odds of having it, given the model's others.
+    pub odds: Vec<f64>,
+    /// Per column, the square of its estimate over its variance, given the model's others.
+    pub squares: Vec<f64>,
+}
+
+/// Finds a heavy model, by flips that each gain most.
+pub(super) fn climb(space: &Space, reduced: &Reduced) -> Summit {
     let p = space.terms.len();
     let mut sweep = Sweep::new(space, reduced);
     // A prior may rule small models out.
@@ -238,7 +249,13 @@ pub(super) fn climb(space: &Space, reduced: &Reduced) -> (Subset, f64, Vec<f64>)
             (false, false) => f64::NEG_INFINITY,
         })
         .collect();
-    (sweep.model, sweep.log_weight, odds)
+    let last = reduced.slope.len();
+    let squares = (0..last).map(|j| {
+        let (slope, pivot) = (sweep.at(j, last), sweep.at(j, j).abs());
+        if pivot > reduced.noise[j] { slope * slope / pivot } else { 0.0 }
+    });
+    let squares = squares.collect();
+    Summit { model: sweep.model, log_weight: sweep.log_weight, odds, squares }
 }
 
 fn better(best: (f64, usize), next: (f64, usize)) -> (f64, usize) {
