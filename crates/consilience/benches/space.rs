@@ -2,7 +2,7 @@
 //! Run with: cargo bench --workspace --bench space
 
 use consilience::math::{Matrix, Stream, stream, ziggurat};
-use consilience::space::{Candidate, Heredity, ModelPrior, Quadratic, Space, Walk, sum};
+use consilience::space::{Candidate, Heredity, ModelPrior, Quadratic, Space, Walk, gibbs, sum};
 use std::time::Instant;
 
 /// n rows of columns with correlations 0.5^|i−j|, unit normal priors, and effects `strength` standard errors
@@ -79,6 +79,23 @@ fn main() {
         let quadratic = problem(55, 1e5, &effects, &mut rng);
         let space = Space::new(pairs, Heredity::Strong, 55, &prior).unwrap();
         walk("strong heredity, 10 and 45", &space, &quadratic, 1e-4);
+        for p in [100, 300] {
+            let mut rng = stream(p as u64, 0, 0, "bench");
+            let quadratic = problem(p, 1e5, &effects, &mut rng);
+            let space = Space::new(terms(p), Heredity::None, p, &prior).unwrap();
+            let steps = 2_000_000 / p;
+            let start = Instant::now();
+            let found = gibbs(&space, &quadratic, steps, 1000, &mut rng).unwrap();
+            // A tenth more goes before a chain counts.
+            let micros = start.elapsed().as_secs_f64() * 1e6 / (1.1 * steps as f64);
+            println!(
+                "Gibbs, P = {p}: {micros:.2} µs a step, {} models, log total ± {:.1e}, unseen {:.1e} ± {:.1e}",
+                found.models.len(),
+                found.log_total_se,
+                found.unseen,
+                found.unseen_se
+            );
+        }
     });
 }
 

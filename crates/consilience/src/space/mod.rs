@@ -4,6 +4,7 @@
 //! from it is computed at the centre.
 
 mod bound;
+mod gibbs;
 mod leaves;
 mod prior;
 mod reduced;
@@ -12,6 +13,7 @@ mod sums;
 mod sweep;
 mod tree;
 
+pub use gibbs::{GibbsDraws, gibbs};
 pub use prior::ModelPrior;
 pub use subset::{MOST_TERMS, Subset};
 pub use sums::{Sums, Walk, draw, sum};
