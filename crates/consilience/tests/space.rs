@@ -170,10 +170,10 @@ fn other_names_of_terms_change_nothing() {
 fn what_is_left_out_is_within_its_bound() {
     // So many terms that bounds are used; the weights are known from the whole walk.
     for heredity in [Heredity::None, Heredity::Strong] {
-        let widths = if heredity == Heredity::None { vec![1; 21] } else { vec![1; 30] };
+        let widths = if heredity == Heredity::None { vec![1; 21] } else { vec![1; 22] };
         let p = widths.len();
         let pairs: Vec<&[usize]> =
-            (0..p).map(|t| if t < 22 { &[][..] } else { &[3, 5][..] }).collect();
+            (0..p).map(|t| if t < 20 { &[][..] } else { &[3, 5][..] }).collect();
         let space = space(&widths, &pairs, heredity, "beta-binomial(1, P)");
         for (seed, strength) in [(1, 0.7), (2, 1.5), (3, 5.0)] {
             let quadratic = quadratic(space.dim, strength, seed);
@@ -242,7 +242,7 @@ fn draws_follow_the_weights_and_their_roots() {
 
 #[test]
 fn threads_change_no_bit() {
-    let space = space(&[1; 24], &[], Heredity::None, "beta-binomial(1, P)");
+    let space = space(&[1; 21], &[], Heredity::None, "beta-binomial(1, P)");
     let quadratic = quadratic(space.dim, 1.5, 6);
     for tolerance in [0.0, 1e-4] {
         let walk = Walk { top: 50, tolerance, most_nodes: u64::MAX };

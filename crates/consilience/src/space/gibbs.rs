@@ -5,9 +5,8 @@
 //! that are where they hardly ever are, or might be in, have their turn often. A state of the chain counts with
 //! the reciprocal of the sum of these.
 
-use super::leaves::exp;
 use super::reduced::Reduced;
-use super::sweep::{Sweep, climb, log_odds};
+use super::sweep::{Sweep, climb};
 use super::{Quadratic, Space, Subset};
 use crate::math::{Stream, log_sum_exp};
 use crate::{Error, Result};
@@ -105,9 +104,9 @@ fn run(
         visits: Vec::with_capacity(steps),
         kept: Vec::with_capacity(keep),
     };
-    let (mut odds, mut rates, mut given) = (vec![0.0; p], vec![0.0; p], vec![0.0; p]);
+    let (mut rates, mut given) = (vec![0.0; p], vec![0.0; p]);
     for step in 0..burn_in + steps {
-        conditionals(space, &sweep, &mut odds, &mut given, &mut rates);
+        conditionals(space, &sweep, &mut given, &mut rates);
         let total: f64 = rates.iter().sum();
         // Where no term may flip there is one model only.
         let weight = if total > 0.0 { 1.0 / total } else { 1.0 };
@@ -146,28 +145,25 @@ fn run(
 }
 
 /// Per term, its probability given the others, and how readily it flips.
-fn conditionals(
-    space: &Space,
-    sweep: &Sweep,
-    odds: &mut [f64],
-    given: &mut [f64],
-    rates: &mut [f64],
-) {
-    let p = odds.len();
+fn conditionals(space: &Space, sweep: &Sweep, given: &mut [f64], rates: &mut [f64]) {
+    let p = given.len();
     let least = SPREAD / p as f64;
-    for (t, odds) in odds.iter_mut().enumerate() {
-        *odds = match (sweep.may_flip(t), sweep.model.contains(t)) {
-            (true, _) => log_odds(space, sweep, t),
-            (false, true) => f64::INFINITY,
-            (false, false) => f64::NEG_INFINITY,
-        };
-    }
+    // Prior odds by whether a term is in: the same for all that are.
+    let prior = |k: usize| space.log_prior(k);
+    let k = sweep.size;
+    let above = if k < p { prior(k + 1) - prior(k) } else { f64::NEG_INFINITY };
+    let below = if k > 0 { prior(k) - prior(k - 1) } else { f64::INFINITY };
     for t in 0..p {
-        // Rates differ by no more than this much, which no chain will notice.
-        let clipped = odds[t].clamp(-200.0, 200.0);
-        given[t] = 1.0 / (1.0 + exp(-clipped));
-        let own = if sweep.model.contains(t) { clipped } else { -clipped };
-        rates[t] = if odds[t].is_finite() { (given[t] + least) * (1.0 + exp(-own)) } else { 0.0 };
+        let has = sweep.model.contains(t);
+        let log_prior = if has { below } else { above };
+        // What may not flip is as it is, whatever the data.
+        if !log_prior.is_finite() || !sweep.rules_allow(t) {
+            (given[t], rates[t]) = (f64::from(u8::from(has)), 0.0);
+            continue;
+        }
+        let odds = sweep.odds(t, log_prior);
+        given[t] = odds / (1.0 + odds);
+        rates[t] = (given[t] + least) * if has { 1.0 + 1.0 / odds } else { 1.0 + odds };
     }
 }
 
