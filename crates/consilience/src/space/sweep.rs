@@ -221,8 +221,8 @@ impl<'a> Sweep<'a> {
                 }
             }
         }
-        for i in 0..n {
-            let value = if i == j { -reciprocal } else { sign * row[i] * reciprocal };
+        for (i, old) in row.iter().enumerate() {
+            let value = if i == j { -reciprocal } else { sign * old * reciprocal };
             let (a, b) = (i.min(j), i.max(j));
             let place = self.row(a) + b - a;
             self.matrix[place] = value;
