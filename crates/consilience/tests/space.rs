@@ -169,8 +169,14 @@ fn other_names_of_terms_change_nothing() {
 #[test]
 fn what_is_left_out_is_within_its_bound() {
     // So many terms that bounds are used; the weights are known from the whole walk.
-    for heredity in [Heredity::None, Heredity::Strong] {
-        let widths = if heredity == Heredity::None { vec![1; 21] } else { vec![1; 22] };
+    let mut grouped = vec![1; 22];
+    (grouped[1], grouped[6], grouped[20]) = (2, 3, 2);
+    for (heredity, widths) in [
+        (Heredity::None, vec![1; 21]),
+        (Heredity::Strong, vec![1; 22]),
+        (Heredity::Strong, grouped.clone()),
+        (Heredity::Weak, grouped),
+    ] {
         let p = widths.len();
         let pairs: Vec<&[usize]> =
             (0..p).map(|t| if t < 20 { &[][..] } else { &[3, 5][..] }).collect();
