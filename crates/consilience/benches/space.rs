@@ -1,5 +1,5 @@
 //! What walking all models of a space costs: whole, with bounds, with heredity; and a step of Gibbs.
-//! Run with: cargo bench --workspace --bench space
+//! Run with: cargo bench --workspace --bench space (`-- 2` for two threads; one otherwise)
 
 use consilience::math::{Matrix, Stream, stream, ziggurat};
 use consilience::space::{Candidate, Heredity, ModelPrior, Quadratic, Space, Walk, gibbs, sum};
@@ -52,7 +52,9 @@ fn walk(name: &str, space: &Space, quadratic: &Quadratic, tolerance: f64) {
 }
 
 fn main() {
-    let pool = rayon_pool();
+    // Threads by the first argument that is a number; one if there is none.
+    let threads = std::env::args().find_map(|a| a.parse().ok()).unwrap_or(1);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     pool.install(|| {
         let prior = ModelPrior::default();
         let effects = [(2, 20.0), (7, 9.0), (11, 6.0), (12, -7.0), (18, 4.0), (5, 2.5)];
@@ -97,19 +99,4 @@ fn main() {
             );
         }
     });
-}
-
-/// Threads by the first argument that is a number; one if there is none.
-fn rayon_pool() -> Pool {
-    let threads = std::env::args().find_map(|a| a.parse().ok()).unwrap_or(1);
-    Pool(threads)
-}
-
-struct Pool(usize);
-
-impl Pool {
-    fn install(&self, work: impl FnOnce() + Send) {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.0).build().unwrap();
-        pool.install(work);
-    }
 }

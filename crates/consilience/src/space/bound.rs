@@ -91,7 +91,7 @@ impl Bounds {
         // From the last term on: sums[j] over choices of j of the terms after this one.
         let mut sums = [0.0; SIZES + 1];
         sums[0] = 1.0;
-        let (mut all, mut held) = (0.0, 0.0);
+        let (mut all, mut product, mut held) = (0.0, 1.0_f64, 0.0);
         let k = view.taken.count + 1;
         let end = parts.len();
         for (i, part) in parts.iter_mut().enumerate().rev() {
@@ -102,16 +102,18 @@ impl Bounds {
                 inside += sum * prior;
             }
             if after > SIZES {
-                // eⱼ ≤ eⱼ₋₁·e₁/j.
+                // eⱼ ≤ eⱼ₋₁·e₁/j; and all of them together are Π(1 + x).
                 let next = (SIZES + 1) as f64;
                 let ratio = all / (next + 1.0);
-                let series = if ratio < 0.9 { 1.0 / (1.0 - ratio) } else { exp_upward(all) };
-                inside += sums[SIZES] * (all / next) * series * self.largest[k + SIZES + 1];
+                let series = if ratio < 0.9 { 1.0 / (1.0 - ratio) } else { f64::INFINITY };
+                let beyond = product.min(sums[SIZES] * (all / next) * series);
+                inside += beyond * self.largest[k + SIZES + 1];
             }
             for j in (1..=SIZES).rev() {
                 sums[j] += x * sums[j - 1];
             }
             all += x;
+            product *= 1.0 + x;
             // Rounding must not make a bound of what is none.
             part.first = scale * x * inside * (1.0 + 1e-9);
             held += part.first;
