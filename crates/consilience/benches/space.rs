@@ -1,8 +1,8 @@
 //! What walking all models of a space costs: whole, with bounds, with heredity; and a step of Gibbs.
-//! Run with: cargo bench --workspace --bench space
+//! Run with: cargo bench --workspace --bench space (`-- 2` for two threads; one otherwise)
 
 use consilience::math::{Matrix, Stream, stream, ziggurat};
-use consilience::space::{Candidate, Heredity, ModelPrior, Quadratic, Space, Walk, sum};
+use consilience::space::{Candidate, Heredity, ModelPrior, Quadratic, Space, Walk, gibbs, sum};
 use std::time::Instant;
 
 /// n rows of columns with correlations 0.5^|i−j|, unit normal priors, and effects `strength` standard errors
@@ -52,7 +52,9 @@ fn walk(name: &str, space: &Space, quadratic: &Quadratic, tolerance: f64) {
 }
 
 fn main() {
-    let pool = rayon_pool();
+    // Threads by the first argument that is a number; one if there is none.
+    let threads = std::env::args().find_map(|a| a.parse().ok()).unwrap_or(1);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     pool.install(|| {
         let prior = ModelPrior::default();
         let effects = [(2, 20.0), (7, 9.0), (11, 6.0), (12, -7.0), (18, 4.0), (5, 2.5)];
@@ -79,20 +81,22 @@ fn main() {
         let quadratic = problem(55, 1e5, &effects, &mut rng);
         let space = Space::new(pairs, Heredity::Strong, 55, &prior).unwrap();
         walk("strong heredity, 10 and 45", &space, &quadratic, 1e-4);
+        for p in [100, 300] {
+            let mut rng = stream(p as u64, 0, 0, "bench");
+            let quadratic = problem(p, 1e5, &effects, &mut rng);
+            let space = Space::new(terms(p), Heredity::None, p, &prior).unwrap();
+            let steps = 2_000_000 / p;
+            let start = Instant::now();
+            let found = gibbs(&space, &quadratic, steps, 1000, &mut rng).unwrap();
+            // A tenth more goes before a chain counts.
+            let micros = start.elapsed().as_secs_f64() * 1e6 / (1.1 * steps as f64);
+            println!(
+                "Gibbs, P = {p}: {micros:.2} µs a step, {} models, log total ± {:.1e}, unseen {:.1e} ± {:.1e}",
+                found.models.len(),
+                found.log_total_se,
+                found.unseen,
+                found.unseen_se
+            );
+        }
     });
-}
-
-/// Threads by the first argument that is a number; one if there is none.
-fn rayon_pool() -> Pool {
-    let threads = std::env::args().find_map(|a| a.parse().ok()).unwrap_or(1);
-    Pool(threads)
-}
-
-struct Pool(usize);
-
-impl Pool {
-    fn install(&self, work: impl FnOnce() + Send) {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.0).build().unwrap();
-        pool.install(work);
-    }
 }

@@ -123,16 +123,19 @@ impl Leaves {
                 (5 1 2 21 15) (4 2 4 15 10) (3 4 8 10 6) (2 8 16 6 3) (1 16 32 3 1)),
         }
         self.count = 1 << noise.len();
+        // A number of turns that is known beforehand lets the compiler unroll them.
         if self.count == MOST {
-            for i in 0..MOST {
-                let size = exp(log_scale - 0.5 * self.q[i]);
-                self.weight[i] = prior[i] * size * self.reciprocals[i].sqrt();
-            }
+            self.weigh(log_scale, prior);
         } else {
-            for i in 0..self.count {
-                let size = exp(log_scale - 0.5 * self.q[i]);
-                self.weight[i] = prior[i] * size * self.reciprocals[i].sqrt();
-            }
+            self.weigh(log_scale, &prior[..self.count]);
+        }
+    }
+
+    #[inline(always)]
+    fn weigh(&mut self, log_scale: f64, prior: &[f64]) {
+        for (i, prior) in prior.iter().enumerate() {
+            let size = exp(log_scale - 0.5 * self.q[i]);
+            self.weight[i] = prior * size * self.reciprocals[i].sqrt();
         }
     }
 }

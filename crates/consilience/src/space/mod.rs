@@ -4,6 +4,8 @@
 //! from it is computed at the centre.
 
 mod bound;
+mod draw;
+mod gibbs;
 mod leaves;
 mod prior;
 mod reduced;
@@ -12,9 +14,11 @@ mod sums;
 mod sweep;
 mod tree;
 
+pub use draw::draw;
+pub use gibbs::{GibbsDraws, gibbs};
 pub use prior::ModelPrior;
 pub use subset::{MOST_TERMS, Subset};
-pub use sums::{Sums, Walk, draw, sum};
+pub use sums::{Sums, Walk, sum};
 
 use crate::math::{Cholesky, Matrix, log_sum_exp};
 use crate::{Error, Result};

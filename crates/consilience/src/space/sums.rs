@@ -1,9 +1,9 @@
 //! Sums over all models of a space.
 
-use super::bound::{self, Bounds};
+use super::bound::{self, Aim, Bounds};
 use super::leaves::{Leaves, MOST};
 use super::reduced::Reduced;
-use super::sweep::climb;
+use super::sweep::{Summit, climb};
 use super::tree::{Budget, Node, Taken, Tree, Visitor, Walker};
 use super::{Quadratic, Space, Subset};
 use crate::Result;
@@ -45,18 +45,18 @@ pub struct Sums {
     pub visited: f64,
     /// How many nodes of the tree were seen to that end.
     pub nodes: u64,
-    path: Path,
+    pub(super) path: Path,
 }
 
 /// What makes the walk the same again.
 #[derive(Debug, Clone)]
-struct Path {
+pub(super) struct Path {
     order: Vec<usize>,
     reference: f64,
     /// Subtrees below this were left out.
     least: Option<f64>,
     /// Per subtree, its sums of w and √w.
-    parts: Vec<(f64, f64)>,
+    pub parts: Vec<(f64, f64)>,
 }
 
 /// How a space is walked.
@@ -73,7 +73,8 @@ pub struct Walk {
 /// Sums over all models, or over all but a share; `None` where the space is too large for that.
 pub fn sum(space: &Space, quadratic: &Quadratic, walk: &Walk) -> Result<Option<Sums>> {
     let reduced = Reduced::new(space, quadratic)?;
-    let (_, mut reference, odds) = climb(space, &reduced);
+    let summit = climb(space, &reduced);
+    let mut reference = summit.log_weight;
     let whole = walk.tolerance.is_nan() || walk.tolerance <= 0.0 || space.models() <= WHOLE;
     if whole && space.models() / MOST as f64 > walk.most_nodes as f64 {
         return Ok(None);
@@ -81,16 +82,18 @@ pub fn sum(space: &Space, quadratic: &Quadratic, walk: &Walk) -> Result<Option<S
     if !reference.is_finite() {
         reference = reduced.base;
     }
-    let order = order(space, &reduced, &odds, whole);
+    let order = order(space, &reduced, &summit.odds, whole);
     // The heavy model and its neighbours: all models weigh at least so much.
     let mut known = 1.0;
-    known += odds.iter().map(|odds| libm::exp(-odds.abs())).sum::<f64>();
+    known += summit.odds.iter().map(|odds| libm::exp(-odds.abs())).sum::<f64>();
     let mut budget = walk.most_nodes;
     let mut share = FIRST_SHARE;
     loop {
         let least = (!whole).then_some(walk.tolerance * share * known);
         let path = Path { order: order.clone(), reference, least, parts: Vec::new() };
-        let Some(found) = attempt(space, &reduced, walk, path, budget) else { return Ok(None) };
+        let Some(found) = attempt(space, &reduced, &summit, walk, path, budget) else {
+            return Ok(None);
+        };
         budget = budget.saturating_sub(found.nodes);
         // Far heavier models than the climb found: exponentials may have met their end.
         if found.log_total > reference + 300.0 {
@@ -111,9 +114,9 @@ fn order(space: &Space, reduced: &Reduced, odds: &[f64], whole: bool) -> Vec<usi
     let p = space.terms.len();
     let mut rank = odds.to_vec();
     if whole {
-        for t in 0..p {
+        for (t, rank) in rank.iter_mut().enumerate() {
             if reduced.columns[t].len() != 1 || reduced.left[t] != 0.0 {
-                rank[t] = f64::INFINITY;
+                *rank = f64::INFINITY;
             }
         }
     }
@@ -162,13 +165,27 @@ fn tasks(tree: &Tree, root: Node) -> (Vec<Node>, f64) {
     (nodes, rest)
 }
 
-fn plant(space: &Space, reduced: &Reduced, path: &Path) -> (Tree, Vec<Node>, f64) {
+/// The tree of a walk, its subtrees, and bounds on those that are left out at once.
+pub(super) fn plant(
+    space: &Space,
+    reduced: &Reduced,
+    summit: &Summit,
+    path: &Path,
+) -> (Tree, Vec<Node>, f64) {
     let mut tree = Tree::new(space, reduced, &path.order, path.reference);
     let columns = reduced.slope.len();
     let mut root = tree.root(reduced, &path.order, vec![0.0; columns]);
     if let Some(least) = path.least {
         tree.bounds = Some(Bounds::new(tree.log_prior(), least));
-        root.cover = bound::cover(&root.matrix, columns);
+        let aim = Aim {
+            odds: (path.order.iter())
+                .flat_map(|&t| reduced.columns[t].clone().map(move |_| summit.odds[t]))
+                .collect(),
+            squares: (path.order.iter())
+                .flat_map(|&t| reduced.columns[t].clone().map(|j| summit.squares[j]))
+                .collect(),
+        };
+        root.cover = bound::cover(&root.matrix, &aim);
     }
     let (nodes, rest) = tasks(&tree, root);
     (tree, nodes, rest)
@@ -177,26 +194,40 @@ fn plant(space: &Space, reduced: &Reduced, path: &Path) -> (Tree, Vec<Node>, f64
 fn attempt(
     space: &Space,
     reduced: &Reduced,
+    summit: &Summit,
     walk: &Walk,
     mut path: Path,
     most_nodes: u64,
 ) -> Option<Sums> {
     let p = space.terms.len();
-    let (tree, nodes, mut rest) = plant(space, reduced, &path);
+    let (tree, nodes, mut rest) = plant(space, reduced, summit, &path);
     let budget = Budget::new(most_nodes);
     let floor = if space.models() > SMALL { path.reference + NOTHING } else { f64::NEG_INFINITY };
-    let gathered: Vec<(Gather, f64, f64)> = nodes
-        .par_iter()
-        .with_max_len(1)
-        .map(|node| {
-            let mut walker =
-                Walker::new(&tree, Gather::new(p, walk.top, floor, path.reference), &budget);
-            let total = walker.walk(node);
-            let mut gather = walker.visitor;
-            node.taken.places.iter().for_each(|place| gather.inclusion[place] += total);
-            (gather, total, walker.rest)
+    let gather = |node: &Node, floor: f64| {
+        let gather = Gather::new(p, walk.top, floor, path.reference);
+        let mut walker = Walker::new(&tree, gather, &budget);
+        let total = walker.walk(node);
+        let mut gather = walker.visitor;
+        node.taken.places.iter().for_each(|place| gather.inclusion[place] += total);
+        (gather, total, walker.rest)
+    };
+    // The subtree of the heavy model goes first: what is lighter than its heaviest need not be looked at.
+    let first = nodes.iter().position(|node| {
+        (0..p).all(|place| {
+            let has = summit.model.contains(path.order[place]);
+            node.undecided.contains(&place) || has == node.taken.places.contains(place)
         })
-        .collect();
+    });
+    let first = first.unwrap_or(0);
+    let found = nodes.get(first).map(|node| gather(node, floor));
+    let full = found.as_ref().filter(|found| found.0.top.len() == walk.top);
+    let floor = full.map_or(floor, |found| found.0.floor.max(floor));
+    let rest_of = |nodes: &[Node]| -> Vec<(Gather, f64, f64)> {
+        nodes.par_iter().with_max_len(1).map(|node| gather(node, floor)).collect()
+    };
+    let (before, after) =
+        rayon::join(|| rest_of(&nodes[..first]), || rest_of(nodes.get(first + 1..).unwrap_or(&[])));
+    let gathered = before.into_iter().chain(found).chain(after);
     if budget.is_spent() {
         return None;
     }
@@ -330,7 +361,8 @@ fn least(log_weight: f64, reference: f64) -> f64 {
     }
 }
 
-fn with(mut places: Subset, last: &[usize], choice: usize) -> Subset {
+/// The terms taken in with a choice of the last.
+pub(super) fn with(mut places: Subset, last: &[usize], choice: usize) -> Subset {
     for (bit, &place) in last.iter().enumerate() {
         if choice >> bit & 1 == 1 {
             places.insert(place);
@@ -382,136 +414,4 @@ impl Visitor for Gather {
     fn took(&mut self, place: usize, weight: f64) {
         self.inclusion[place] += weight;
     }
-}
-
-/// The models at these positions, from 0 to 1 and ascending, of the cumulative distributions of w and of √w in the
-/// order of the walk that made the sums, each with its log w.
-#[allow(clippy::type_complexity)]
-pub fn draw(
-    space: &Space,
-    quadratic: &Quadratic,
-    sums: &Sums,
-    by_weight: &[f64],
-    by_root: &[f64],
-) -> (Vec<(Subset, f64)>, Vec<(Subset, f64)>) {
-    let Ok(reduced) = Reduced::new(space, quadratic) else {
-        return (Vec::new(), Vec::new());
-    };
-    let path = &sums.path;
-    let (tree, nodes, _) = plant(space, &reduced, path);
-    let weights: Vec<f64> = path.parts.iter().map(|part| part.0).collect();
-    let roots: Vec<f64> = path.parts.iter().map(|part| part.1).collect();
-    let (by_weight, by_root) = (shares(by_weight, &weights), shares(by_root, &roots));
-    let budget = Budget::new(u64::MAX);
-    let drawn: Vec<(Vec<(Subset, f64)>, Vec<(Subset, f64)>)> = nodes
-        .par_iter()
-        .zip(by_weight.par_iter().zip(&by_root))
-        .with_max_len(1)
-        .map(|(node, (by_weight, by_root))| {
-            if by_weight.is_empty() && by_root.is_empty() {
-                return (Vec::new(), Vec::new());
-            }
-            let visitor = Pick { by_weight: Queue::new(by_weight), by_root: Queue::new(by_root) };
-            let mut walker = Walker::new(&tree, visitor, &budget);
-            walker.walk(node);
-            (walker.visitor.by_weight.finish(), walker.visitor.by_root.finish())
-        })
-        .collect();
-    let mut out = (Vec::new(), Vec::new());
-    for (by_weight, by_root) in drawn {
-        out.0.extend(by_weight);
-        out.1.extend(by_root);
-    }
-    out
-}
-
-/// Per subtree, how far into its own sum the positions in it are.
-fn shares(positions: &[f64], parts: &[f64]) -> Vec<Vec<f64>> {
-    let total: f64 = parts.iter().sum();
-    let last = parts.iter().rposition(|part| *part > 0.0).unwrap_or(0);
-    let mut shares = vec![Vec::new(); parts.len()];
-    let (mut part, mut before) = (0, 0.0);
-    for position in positions {
-        let at = position * total;
-        while part < last && at >= before + parts[part] {
-            before += parts[part];
-            part += 1;
-        }
-        if let Some(list) = shares.get_mut(part) {
-            list.push(at - before);
-        }
-    }
-    shares
-}
-
-/// Positions that wait for the cumulative sum to pass them.
-struct Queue<'a> {
-    positions: &'a [f64],
-    passed: f64,
-    drawn: Vec<(Subset, f64)>,
-    /// The last model that weighs anything: rounding may leave a position beyond the end.
-    latest: Option<(Subset, f64)>,
-}
-
-impl<'a> Queue<'a> {
-    fn new(positions: &'a [f64]) -> Queue<'a> {
-        Queue { positions, passed: 0.0, drawn: Vec::new(), latest: None }
-    }
-
-    fn pass(&mut self, total: f64, each: &[f64], model: impl Fn(usize) -> (Subset, f64)) {
-        let next = self.drawn.len();
-        // Within the last step of rounding, a model is kept for positions beyond the end.
-        if next < self.positions.len() && total > 0.0 {
-            let until = self.passed + total;
-            if self.positions[next] < until || self.positions[next] <= until * (1.0 + 1e-9) {
-                let mut before = self.passed;
-                for (i, &weight) in each.iter().enumerate().filter(|(_, w)| **w > 0.0) {
-                    before += weight;
-                    let mut found = None;
-                    while let Some(position) = self.positions.get(self.drawn.len())
-                        && *position < before
-                    {
-                        self.drawn.push(*found.get_or_insert_with(|| model(i)));
-                    }
-                    self.latest = Some(found.unwrap_or_else(|| model(i)));
-                }
-            }
-        }
-        self.passed += total;
-    }
-
-    fn finish(mut self) -> Vec<(Subset, f64)> {
-        if let Some(latest) = self.latest {
-            self.drawn.resize(self.positions.len(), latest);
-        }
-        self.drawn
-    }
-}
-
-/// Draws from a subtree.
-struct Pick<'a> {
-    by_weight: Queue<'a>,
-    by_root: Queue<'a>,
-}
-
-impl Visitor for Pick<'_> {
-    fn models(&mut self, tree: &Tree, taken: &Taken, last: &[usize], leaves: &Leaves) -> f64 {
-        let each = &leaves.weight[..leaves.count];
-        let model = |i: usize| {
-            (tree.terms(&with(taken.places, last, i)), tree.log_weight(taken, leaves, i))
-        };
-        let total: f64 = each.iter().sum();
-        if !self.by_weight.positions.is_empty() {
-            self.by_weight.pass(total, each, model);
-        }
-        if !self.by_root.positions.is_empty() {
-            let mut roots = [0.0; MOST];
-            roots.iter_mut().zip(each).for_each(|(root, weight)| *root = weight.sqrt());
-            let roots = &roots[..leaves.count];
-            self.by_root.pass(roots.iter().sum(), roots, model);
-        }
-        total
-    }
-
-    fn took(&mut self, _: usize, _: f64) {}
 }

@@ -1,16 +1,20 @@
 //! One model's quadratic with all its neighbours in sight: its terms are swept (Gauss–Jordan).
 
 use super::Space;
+use super::leaves::exp;
 use super::reduced::Reduced;
 use super::subset::Subset;
 
 /// Flips after which the matrix is computed afresh, against rounding.
 const FLIPS: usize = 500;
+/// e⁻²⁰⁰: chains do not notice what is less.
+const LEAST_ODDS: f64 = 1.383_896_526_736_737_5e-87;
 
 /// The state of a search or a chain over the models.
 pub(super) struct Sweep<'a> {
     space: &'a Space,
     reduced: &'a Reduced,
+    rules: bool,
     /// [S r; r' 0] swept on the model's columns: the upper triangle, row after row. Among them stands −S⁻¹.
     matrix: Vec<f64>,
     /// Per column, whether it is in.
@@ -41,6 +45,7 @@ impl<'a> Sweep<'a> {
         Sweep {
             space,
             reduced,
+            rules: space.has_rules(),
             matrix: reduced.packed(&all),
             swept: vec![false; m],
             children,
@@ -72,12 +77,38 @@ impl<'a> Sweep<'a> {
 
     /// Whether heredity allows both.
     pub fn rules_allow(&self, term: usize) -> bool {
+        if !self.rules {
+            return true;
+        }
         if !self.space.welcomes(&self.model, term) {
             return false;
         }
         let without = self.model.without(term);
         let mut children = self.children[term].iter().filter(|&&c| self.model.contains(c));
         children.all(|&child| self.space.welcomes(&without, child))
+    }
+
+    /// The odds of a term given the others, within e^±200; the logarithm of its prior odds is given.
+    #[inline]
+    pub fn odds(&self, term: usize, log_prior: f64) -> f64 {
+        let columns = &self.reduced.columns[term];
+        let j = columns.start;
+        if columns.len() != 1 {
+            return exp((self.log_ratio(term) + log_prior).clamp(-200.0, 200.0));
+        }
+        // As `log_ratio`, but a root is cheaper than a logarithm.
+        let row = self.row(j);
+        let (diagonal, slope) = (self.matrix[row], self.matrix[row + self.swept.len() - j]);
+        let (pivot, root) = if self.swept[j] {
+            (-diagonal, (-diagonal).max(0.0).sqrt())
+        } else if diagonal > self.reduced.noise[j] {
+            (diagonal, (1.0 / diagonal).sqrt())
+        } else {
+            return exp(-200.0);
+        };
+        let exponent = self.reduced.left[term] + log_prior + 0.5 * slope * slope / pivot;
+        let odds = exp(exponent.clamp(-500.0, 500.0)) * root;
+        odds.clamp(LEAST_ODDS, 1.0 / LEAST_ODDS)
     }
 
     /// log Z̃ with the term less log Z̃ without it, the others as they are: −∞ where there is no normal
@@ -190,8 +221,8 @@ impl<'a> Sweep<'a> {
                 }
             }
         }
-        for i in 0..n {
-            let value = if i == j { -reciprocal } else { sign * row[i] * reciprocal };
+        for (i, old) in row.iter().enumerate() {
+            let value = if i == j { -reciprocal } else { sign * old * reciprocal };
             let (a, b) = (i.min(j), i.max(j));
             let place = self.row(a) + b - a;
             self.matrix[place] = value;
@@ -201,9 +232,20 @@ impl<'a> Sweep<'a> {
     }
 }
 
-/// A heavy model, by flips that each gain most; its log weight; and per term, the log odds of having it, given
-/// that model's others.
-pub(super) fn climb(space: &Space, reduced: &Reduced) -> (Subset, f64, Vec<f64>) {
+/// Where a climb ended.
+pub(super) struct Summit {
+    /// The model.
+    pub model: Subset,
+    /// Its log weight.
+    pub log_weight: f64,
+    /// Per term, the log odds of having it, given the model's others.
+    pub odds: Vec<f64>,
+    /// Per column, the square of its estimate over its variance, given the model's others.
+    pub squares: Vec<f64>,
+}
+
+/// Finds a heavy model, by flips that each gain most.
+pub(super) fn climb(space: &Space, reduced: &Reduced) -> Summit {
     let p = space.terms.len();
     let mut sweep = Sweep::new(space, reduced);
     // A prior may rule small models out.
@@ -238,7 +280,13 @@ pub(super) fn climb(space: &Space, reduced: &Reduced) -> (Subset, f64, Vec<f64>)
             (false, false) => f64::NEG_INFINITY,
         })
         .collect();
-    (sweep.model, sweep.log_weight, odds)
+    let last = reduced.slope.len();
+    let squares = (0..last).map(|j| {
+        let (slope, pivot) = (sweep.at(j, last), sweep.at(j, j).abs());
+        if pivot > reduced.noise[j] { slope * slope / pivot } else { 0.0 }
+    });
+    let squares = squares.collect();
+    Summit { model: sweep.model, log_weight: sweep.log_weight, odds, squares }
 }
 
 fn better(best: (f64, usize), next: (f64, usize)) -> (f64, usize) {
@@ -246,7 +294,7 @@ fn better(best: (f64, usize), next: (f64, usize)) -> (f64, usize) {
 }
 
 /// The log odds of a term given the others.
-pub(super) fn log_odds(space: &Space, sweep: &Sweep, term: usize) -> f64 {
+fn log_odds(space: &Space, sweep: &Sweep, term: usize) -> f64 {
     let without = sweep.size - usize::from(sweep.model.contains(term));
     sweep.log_ratio(term) + space.log_prior(without + 1) - space.log_prior(without)
 }

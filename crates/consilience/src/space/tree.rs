@@ -430,9 +430,6 @@ impl<'a, V: Visitor> Walker<'a, V> {
         let mut total = 0.0;
         let mut next = take_level(levels, depth);
         if self.tree.take(&view, &mut next) {
-            if let Some(bounds) = &self.tree.bounds {
-                bounds.raise(&mut next);
-            }
             total = self.enter(next.view(), levels, depth + 1);
             self.visitor.took(view.undecided[0], total);
         }
