@@ -3,6 +3,7 @@
 //! Nothing here knows of rows. A [`Quadratic`] stands for the likelihood of every model at once; what follows
 //! from it is computed at the centre.
 
+mod check;
 mod prior;
 mod subset;
 
