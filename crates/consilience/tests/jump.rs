@@ -204,9 +204,10 @@ fn enumerated(plan: &Plan, space: &Space) -> Vec<(Subset, f64)> {
 #[test]
 fn errors_of_shares_mean_what_they_say() {
     let folder = tempfile::tempdir().unwrap();
-    for prior in
-        ["", "a = \"laplace(0, 0.5)\"\nb = \"student-t(4, 0, 0.7)\"\nc = \"normal(0.3, 0.5)\""]
-    {
+    for prior in [
+        "",
+        "[prior.parameters]\na = \"laplace(0, 0.5)\"\nb = \"student-t(4, 0, 0.7)\"\nc = \"normal(0.3, 0.5)\"",
+    ] {
         let plan = small_plan(folder.path(), "y ~ a + b + c + d", prior, 1, 2);
         let space = space(4);
         let truth = enumerated(&plan, &space);
@@ -233,7 +234,13 @@ fn errors_of_shares_mean_what_they_say() {
 #[test]
 fn errors_of_pairs_mean_what_they_say() {
     let folder = tempfile::tempdir().unwrap();
-    let plan = small_plan(folder.path(), "y ~ a + b + c + d", "a = \"laplace(0, 0.5)\"", 1, 2);
+    let plan = small_plan(
+        folder.path(),
+        "y ~ a + b + c + d",
+        "[prior.parameters]\na = \"laplace(0, 0.5)\"",
+        1,
+        2,
+    );
     let mut plan = plan;
     plan.settings[0].options.draws = 40_000;
     plan.settings[0].options.se_target = 5e-4;

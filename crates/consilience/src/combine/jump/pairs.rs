@@ -38,5 +38,11 @@ pub(super) fn combined(
     };
     let overlaps = part(0, &first)? - part(1, &second)?;
     let sum = |of: fn(&Factor) -> Estimate| factors.iter().fold(overlaps, |sum, f| sum + of(f));
-    Ok(PairFactor { first, second, accepted: sum(|f| f.accepted), bridged: sum(|f| f.bridged) })
+    let (accepted, bridged) = (sum(|f| f.accepted), sum(|f| f.bridged));
+    let fine = |e: &Estimate| e.value.is_finite() && e.se.is_some_and(f64::is_finite);
+    if !(fine(&accepted) && fine(&bridged)) {
+        let message = "the log Bayes factor of a pair of models is not a finite number";
+        return Err(Error::numeric(message).for_model(&space.name(&first)));
+    }
+    Ok(PairFactor { first, second, accepted, bridged })
 }

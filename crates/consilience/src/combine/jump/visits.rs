@@ -87,7 +87,8 @@ pub(super) fn overlap(moments: &[&Moments]) -> Option<Estimate> {
         let (centre, spread) = others(s, &normals.factors, &normals.all)?;
         variance += error_of_moments(m, &centre, &spread)? / effective;
     }
-    Some(Estimate::new(normals.log_overlap(), variance.sqrt())).filter(|e| e.value.is_finite())
+    let overlap = Estimate::new(normals.log_overlap(), variance.sqrt());
+    Some(overlap).filter(|e| (e.value + variance).is_finite())
 }
 
 /// The variance, per draw, of log N(m; a, V + C) by the mean m and the covariance V of normal draws. With
@@ -108,7 +109,8 @@ fn error_of_moments(moments: &Moments, centre: &[f64], spread: &Matrix) -> Optio
         .flat_map(|i| (0..d).map(move |j| (i, j)))
         .map(|(i, j)| gv[(i, j)] * gv[(j, i)])
         .sum();
-    Some(dot(&u, &v.times(&u)) + 2.0 * trace)
+    // (What somebody sends need not be symmetric.)
+    Some((dot(&u, &v.times(&u)) + 2.0 * trace).max(0.0))
 }
 
 /// Moments as a fit reports them: of these only the moments are looked at.
