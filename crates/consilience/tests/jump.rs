@@ -156,6 +156,22 @@ fn shares_of_several_shards_are_combined_as_the_paper_does() {
     }
 }
 
+/// Jumps between two models on several shards: only the overlaps are taken as normal.
+#[test]
+fn pairs_of_several_shards_are_combined() {
+    let space = space(4);
+    for shards in [3, 5, 10] {
+        let plan = sim2(shards, "");
+        let pairs = PAPER.iter().map(|(a, b)| (model(a), model(b))).collect();
+        let options = JumpOptions { pairs, ..options(JumpMethod::Algorithm3, 2000, 1) };
+        for ((a, b), pair) in PAPER.iter().zip(&jump(&plan, &space, &options).pairs) {
+            let (error, se) = (pair.bridged.value - exact(a, b), pair.bridged.se.unwrap());
+            println!("S = {shards}, {a}/{b}: {error:+.4} ± {se:.4}");
+            assert!(error.abs() < 4.0 * se + 0.3, "{shards} {a}/{b}: {error} ± {se}");
+        }
+    }
+}
+
 /// Outcomes, four numbers and a factor of three levels: 300 rows.
 fn small(folder: &Path) -> String {
     let mut state = 7u64;
@@ -392,7 +408,7 @@ fn what_does_not_hold_together_is_refused() {
     wrong(&|a| a.models[0].model = [300].into_iter().collect(), "not there");
     wrong(&|a| a.models[1].model = a.models[0].model, "twice");
     wrong(&|a| a.models[0].visits[0] = u32::MAX, "more than its draws");
-    wrong(&|a| drop(a.models[0].visits.pop()), "too many or too few");
+    wrong(&|a| a.models[0].visits.truncate(1), "too many or too few");
     wrong(&|a| a.models[0].moments.mean[0] = f64::NAN, "a mean");
     wrong(&|a| a.models[0].moments.covariance[(0, 0)] = -1.0, "not positive definite");
     wrong(&|a| a.r_hat[0] = Some(f64::NAN), "diagnostics");
@@ -416,4 +432,38 @@ fn a_gap_in_the_prior_is_an_error() {
     let two = Space::new(space(4).terms, Heredity::None, 5, &"sizes(0, 0, 1)".parse().unwrap());
     let found = jump(&plan, &two.unwrap(), &options);
     assert_eq!(found.models.len(), 6);
+}
+
+/// How long a space of 2³⁰ models takes. Run with --ignored --nocapture.
+#[test]
+#[ignore = "takes its time"]
+fn thirty_terms() {
+    let folder = tempfile::tempdir().unwrap();
+    let (p, n) = (30, 2000);
+    let mut state = 3u64;
+    let mut uniform = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 11) as f64 / (1u64 << 53) as f64
+    };
+    let names: Vec<String> = (1..=p).map(|j| format!("x{j}")).collect();
+    let mut text = format!("y,{}\n", names.join(","));
+    for _ in 0..n {
+        let common = uniform() - 0.5;
+        let x: Vec<f64> = (0..p).map(|_| common + 2.0 * uniform() - 1.0).collect();
+        let eta: f64 = 0.6 * x[0] - 0.5 * x[1] + 0.3 * x[2] + 0.2 * x[3] + 0.15 * x[4];
+        let y = u8::from(uniform() < 1.0 / (1.0 + (-eta).exp()));
+        let row: Vec<String> = x.iter().map(f64::to_string).collect();
+        text += &format!("{y},{}\n", row.join(","));
+    }
+    std::fs::write(folder.path().join("d.csv"), text).unwrap();
+    let mut case = Case::new(folder.path().join("d.csv").to_str().unwrap(), 1);
+    case.model(&format!("y ~ {}", names.join(" + ")), "logistic");
+    let plan = plan(&case, 2);
+    let began = std::time::Instant::now();
+    let result = jump(&plan, &space(p), &options(JumpMethod::Algorithm3, 10_000, 1));
+    println!("{:?}: {:?}", began.elapsed(), result.shards[0]);
+    for model in result.models.iter().take(8) {
+        println!("{} {:?} {:?}", model.name, model.log_posterior, model.shares);
+    }
+    println!("{:?}", result.warnings);
 }

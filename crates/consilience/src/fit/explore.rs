@@ -135,9 +135,10 @@ pub fn explore(
     Ok(Exploration { draws, models, distinct, inclusion, r_hat, moves, pairs })
 }
 
-/// The peak of a model: near is enough, since proposals are corrected for.
+/// The peak of a model: near is enough, since proposals are corrected for. To know that one is nearer takes as long as
+/// hundreds of draws.
 fn climb(target: &dyn Target) -> Result<Mode> {
-    const NEAR: f64 = 1e-6;
+    const NEAR: f64 = 1e-4;
     Ok(newton::find_mode(target, NEAR, 100)?.mode)
 }
 
