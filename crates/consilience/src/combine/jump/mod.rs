@@ -91,8 +91,11 @@ pub struct ShardJump {
     pub inclusion: Vec<f64>,
     /// What was proposed and taken.
     pub moves: Moves,
-    /// The share of draws at models that the result does not have.
+    /// The share of draws at models that the result does not have: those that another shard does not know, or that
+    /// were too many.
     pub missing: f64,
+    /// The share of draws at models that the shard visited too rarely to tell of; part of what is missing.
+    pub untold: f64,
 }
 
 /// What reversible jump says of a space.
@@ -148,6 +151,7 @@ pub fn reversible_jump(
             inclusion: e.inclusion.clone(),
             moves: e.moves,
             missing: missing(e).max(0.0),
+            untold: (1.0 - mass(e, e.models.iter().map(|v| &v.model))).max(0.0),
         })
         .collect();
     let warnings = warnings(&models, &shards, &explorations, options, space);
@@ -193,10 +197,11 @@ fn warnings(
                 100.0 * shard.missing
             );
             let advice = match options.method {
+                _ if shard.untold > 0.5 * shard.missing => "let shards tell of more models",
                 JumpMethod::Algorithm3 => {
                     "use more draws, or compute the union of what shards visit"
                 }
-                JumpMethod::Fill => "let more models be told of and computed",
+                JumpMethod::Fill => "let more models be computed",
             };
             let warning = Warning::new(Level::Caution, "mass-missing", message, advice);
             warnings.push(warning.shard(s).value(shard.missing));
