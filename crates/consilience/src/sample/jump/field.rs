@@ -17,6 +17,9 @@ use std::sync::{Arc, Mutex};
 /// the model alone, so that this changes no bit.
 const MOST_NUMBERS: usize = 1 << 24;
 
+/// The guess at a model of which nothing is known.
+const LEAST: f64 = -1e300;
+
 /// The share of Student's t in a proposal, and its degrees of freedom: no tail of a model is out of reach.
 const T_SHARE: f64 = 0.1;
 const DF: f64 = 5.0;
@@ -168,7 +171,35 @@ impl<'a> Field<'a> {
     /// log Z̃ of a model by the expansion at the peak of the one with all terms: a first guess.
     pub(super) fn guess(&self, model: &Subset) -> f64 {
         let normal = self.quadratic.normal(self.space, model);
-        normal.map_or(f64::NEG_INFINITY, |n| n.log_z).max(-1e300)
+        normal.map_or(f64::NEG_INFINITY, |n| n.log_z).max(LEAST)
+    }
+
+    /// The same of the models that have one of these terms more. With r = b_T − A_Tγ m and the rest S of A_TT beside
+    /// γ, a term adds ½ r'S⁻¹r − ½ log|S| and its gains: one factor serves them all.
+    pub(super) fn guesses_with(&self, model: &Subset, terms: &[usize]) -> Vec<f64> {
+        let Quadratic { precision, slope, gain, .. } = &self.quadratic;
+        let Some(base) = self.quadratic.normal(self.space, model) else {
+            return vec![LEAST; terms.len()];
+        };
+        let with = |&term: &usize| {
+            let columns = &self.space.terms[term].columns;
+            let mut rest = Matrix::zeros(columns.len(), columns.len());
+            let (mut pull, mut parts) = (Vec::new(), Vec::<Vec<f64>>::new());
+            for (a, &i) in columns.iter().enumerate() {
+                let cross: Vec<f64> = base.coordinates.iter().map(|&j| precision[(i, j)]).collect();
+                pull.push(slope[i] - dot(&cross, &base.mean));
+                parts.push(base.factor.solve_lower(&cross));
+                for (b, &j) in columns[..=a].iter().enumerate() {
+                    let left = precision[(i, j)] - dot(&parts[a], &parts[b]);
+                    (rest[(a, b)], rest[(b, a)]) = (left, left);
+                }
+            }
+            let Some(factor) = Cholesky::new(&rest) else { return LEAST };
+            let gains: f64 = columns.iter().map(|&j| gain[j]).sum();
+            let more = 0.5 * (factor.inverse_quadratic(&pull) - factor.log_det());
+            (base.log_z + gains + more).max(LEAST)
+        };
+        terms.iter().map(with).collect()
     }
 
     /// The models next to one.

@@ -12,7 +12,7 @@ const EVEN_SHARE: f64 = 0.1;
 
 /// Swaps of a model beyond which none are proposed, where terms can come and go one by one: to guess them all would
 /// take longer than to go the way.
-const MOST_SWAPS: usize = 2000;
+const MOST_SWAPS: usize = 5000;
 
 /// What becomes of a model's terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,21 +40,35 @@ impl Neighbours {
         let space = field.space;
         let terms = 0..space.terms.len();
         let (inside, outside): (Vec<usize>, Vec<usize>) = terms.partition(|&t| model.contains(t));
-        let mut models: Vec<(Subset, Kind)> =
-            outside.iter().map(|&t| (model.with(t), Kind::Add)).collect();
-        models.extend(inside.iter().map(|&t| (model.without(t), Kind::Delete)));
         let is_possible =
             |size: usize| size <= space.terms.len() && space.log_prior(size).is_finite();
         let size = model.len();
         let stuck = !is_possible(size + 1) && (size == 0 || !is_possible(size - 1));
-        if stuck || inside.len() * outside.len() <= MOST_SWAPS {
-            let swaps = inside.iter().flat_map(|&out| outside.iter().map(move |&into| (out, into)));
-            models.extend(swaps.map(|(out, into)| (model.without(out).with(into), Kind::Swap)));
+        let mut all = Neighbours { models: Vec::new(), guesses: Vec::new() };
+        let mut take = |other: Subset, kind: Kind, guess: f64| {
+            if space.has(&other) {
+                all.models.push((other, kind));
+                all.guesses.push(guess + field.log_prior(&other));
+            }
+        };
+        if is_possible(size + 1) {
+            let guesses = field.guesses_with(model, &outside);
+            outside.iter().zip(guesses).for_each(|(&t, g)| take(model.with(t), Kind::Add, g));
         }
-        models.retain(|(other, _)| space.has(other));
-        let guess = |(other, _): &(Subset, Kind)| field.guess(other) + field.log_prior(other);
-        let guesses = models.iter().map(guess).collect();
-        Neighbours { models, guesses }
+        for &term in &inside {
+            let less = model.without(term);
+            if space.has(&less) {
+                take(less, Kind::Delete, field.guess(&less));
+            }
+        }
+        if stuck || inside.len() * outside.len() <= MOST_SWAPS {
+            for &out in &inside {
+                let less = model.without(out);
+                let guesses = field.guesses_with(&less, &outside);
+                outside.iter().zip(guesses).for_each(|(&t, g)| take(less.with(t), Kind::Swap, g));
+            }
+        }
+        all
     }
 
     pub(super) fn len(&self) -> usize {
