@@ -153,8 +153,10 @@ fn name(terms: &[String]) -> String {
 
 fn listed(selection: &Selection) -> String {
     let mut rows = vec![["model", "probability", "log evidence"].map(String::from)];
-    let log_evidence =
-        |m: &ListedModel| estimate(Estimate { value: m.log_evidence, se: m.log_evidence_se });
+    let log_evidence = |m: &ListedModel| {
+        let shown = |value| estimate(Estimate { value, se: m.log_evidence_se });
+        m.log_evidence.map_or(String::new(), shown)
+    };
     for model in &selection.models {
         rows.push([
             name(&model.terms),
@@ -169,13 +171,22 @@ fn listed(selection: &Selection) -> String {
     if selection.unseen.value > 0.0 {
         let _ = writeln!(
             out,
-            "Models that were not looked at: {} at most, by the approximation that led the search.",
-            probability(selection.unseen.value, selection.unseen.se)
+            "In models that were not looked at: {}{}.",
+            probability(selection.unseen.value, selection.unseen.se),
+            match (selection.method, selection.unseen.se) {
+                ("search" | "statistics", Some(0.0)) => {
+                    " at most, by the approximation that led the search"
+                }
+                ("search", _) => " at most, by a second chain's time in them",
+                _ => " of the draws of the shard that has most of them",
+            }
         );
     }
     let _ = writeln!(out, "Most probable model: {}.", name(&selection.best_model));
     let _ = writeln!(out, "Median model (terms over one half): {}.", name(&selection.median_model));
-    let _ = writeln!(out, "log p(data), over all models: {}", estimate(selection.log_normaliser));
+    if let Some(total) = selection.log_normaliser {
+        let _ = writeln!(out, "log p(data), over all models: {}", estimate(total));
+    }
     out
 }
 
@@ -203,6 +214,9 @@ fn coefficients(selection: &Selection) -> String {
             c.sd_if_in.map_or(String::new(), number),
         ]);
     }
+    if selection.coefficients.is_empty() {
+        return String::new();
+    }
     format!("\nAveraged over all models (0 where a coefficient is not in):\n{}", table(&rows))
 }
 
@@ -221,7 +235,7 @@ fn named(selection: &Selection) -> String {
             } else {
                 estimate(model.log_bayes_factor)
             },
-            text::probability(model.probability),
+            model.probability.map_or(String::new(), text::probability),
         ]);
     }
     format!("\n{}", table(&rows))
@@ -238,8 +252,8 @@ fn jumps(selection: &Selection) -> String {
         rows.push([
             format!("{} / {}", name(&pair.first), name(&pair.second)),
             shown(pair.visits),
-            shown(pair.acceptance),
-            shown(pair.bridge),
+            estimate(pair.acceptance),
+            estimate(pair.bridge),
         ]);
     }
     format!("\n{}", table(&rows))

@@ -6,7 +6,7 @@
 use consilience::data::{Fact, LevelCount, Levels, Request};
 use consilience::engine::Silent;
 use consilience::estimate::Estimate;
-use consilience::fit::Summary;
+use consilience::fit::{Exploration, Moments, Summary, Visited};
 use consilience::math::Matrix;
 use consilience::question::{Answer, Describe, Expand, FitAnswer, Question};
 use consilience::run::{
@@ -14,6 +14,7 @@ use consilience::run::{
 };
 use consilience::run::{AnswerHeader, SiteEntry};
 use consilience::site::Policy;
+use consilience::space::Subset;
 use consilience::study::StudyFile;
 use consilience::{Error, Level, Warning};
 use serde::Serialize;
@@ -62,8 +63,16 @@ fn peak(of: impl FnOnce()) -> u64 {
 }
 
 /// What grows in answers' bodies.
-const GROWING: [&str; 7] =
-    ["answers", "boxed answers", "facts", "levels", "named levels", "warnings", "numbers"];
+const GROWING: [&str; 8] = [
+    "answers",
+    "boxed answers",
+    "facts",
+    "levels",
+    "named levels",
+    "warnings",
+    "numbers",
+    "models",
+];
 
 /// A body of this size in which this grows.
 fn body(what: &str, room: usize) -> Vec<u8> {
@@ -104,6 +113,22 @@ fn body(what: &str, room: usize) -> Vec<u8> {
             let (level, shard, value) = (Level::Note, None, None);
             let warning = Warning { code, level, shard, value, message, advice };
             flood(room, &one(&summary[..summary.len() - 2]), &bytes(&warning), &[0])
+        }
+        // The second of an exploration's fields, after the number of draws.
+        "models" => {
+            let moments =
+                Moments { mean: vec![], covariance: Matrix::zeros(0, 0), effective: None };
+            let model = Visited { model: Subset::EMPTY, visits: vec![], moments };
+            let none = reply(&Answer::Explore(Box::new(Exploration {
+                draws: 0,
+                models: vec![],
+                distinct: 0,
+                inclusion: vec![],
+                r_hat: vec![],
+                moves: Default::default(),
+                pairs: vec![],
+            })));
+            flood(room, &one(&none[..3]), &bytes(&model), &none[4..])
         }
         "numbers" => flood(room, &one(&no_weights[..3]), &bytes(&0.5), &[]),
         _ => flood(room, &one(to_levels), &bytes(&level), &from_levels[1..]),

@@ -8,6 +8,7 @@ mod baselines;
 mod cmc;
 mod exact;
 mod homogeneity;
+mod jump;
 mod leave_one_out;
 mod normal;
 mod posterior;
@@ -17,6 +18,10 @@ mod statistics;
 pub use baselines::Baseline;
 pub(crate) use baselines::baselines;
 pub use homogeneity::Agreement;
+pub use jump::{
+    JumpMethod, JumpModel, JumpOptions, JumpResult, PairFactor, ShardJump, reversible_jump,
+    submodel, subsetting,
+};
 pub use leave_one_out::LeftOut;
 pub use normal::{Consensus, consensus};
 pub use posterior::PosteriorDraws;

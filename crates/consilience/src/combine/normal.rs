@@ -263,7 +263,7 @@ fn jackknife(summaries: &[Summary], factors: &[Factor], all: &Consensus) -> Opti
 }
 
 /// The mean and the covariance of the product of all normals but one.
-fn others(s: usize, factors: &[Factor], all: &Consensus) -> Option<(Vec<f64>, Matrix)> {
+pub(super) fn others(s: usize, factors: &[Factor], all: &Consensus) -> Option<(Vec<f64>, Matrix)> {
     let mut precision = all.precision.clone();
     precision.add_scaled(-1.0, &factors[s].precision);
     let factor = Cholesky::new(&precision).or_else(|| {

@@ -1,8 +1,14 @@
 //! One shard's own evidence and moments, by the method that was asked for.
 
 mod chains;
+mod explore;
+mod pair;
 mod report;
 
+pub use explore::{
+    Exploration, ExploreOrder, MOST_NUMBERS, Moments, VISIT_BATCHES, Visited, explore,
+};
+pub use pair::Factor;
 pub use report::{Augmentation, Diagnostics, FitOrder, Summary};
 
 use crate::estimate::bridge::Warp;

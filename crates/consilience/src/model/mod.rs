@@ -164,26 +164,6 @@ impl Model {
         own.prior.fixed().is_none().then(|| (self.dim() - 1, regression.noise()))
     }
 
-    /// The model that has these of the free parameters, by their numbers in order, and what is held fixed.
-    pub fn part(&self, name: &str, coordinates: &[usize]) -> Model {
-        let mut number = 0;
-        let kept: Vec<usize> = (0..self.parameters.len())
-            .filter(|&j| {
-                let free = self.parameters[j].prior.fixed().is_none();
-                number += usize::from(free);
-                !free || coordinates.contains(&(number - 1))
-            })
-            .collect();
-        let mut body = self.body.clone();
-        if let Body::Regression(regression) = &mut body {
-            let active = &self.regression().expect("it is one").active;
-            regression.active =
-                kept.iter().filter(|&&j| j < active.len()).map(|&j| active[j]).collect();
-        }
-        let parameters = kept.iter().map(|&j| self.parameters[j].clone()).collect();
-        Model { name: name.to_string(), parameters, body }
-    }
-
     /// The number of free parameters d.
     pub fn dim(&self) -> usize {
         self.free().count()

@@ -31,13 +31,13 @@ impl<E: Engine> Plan<E> {
         let named =
             named.iter().map(|text| model_of(&space, text)).collect::<Result<Vec<Subset>>>()?;
         let session = Session::resume(&self.engine, observer, self.traffic);
-        let found = find(&session, setting, &space, select)?;
+        let found = find(&session, setting, &space, select, &named)?;
         let mut answers = Vec::new();
         if !named.is_empty() {
             answers = evidences(&session, setting, &space, &named)?;
         }
         let first = answers.first().map(|e| e.log_z);
-        let total = found.log_normaliser.value;
+        let total = found.log_normaliser.map(|total| total.value);
         let named = named
             .iter()
             .zip(&answers)
@@ -49,8 +49,9 @@ impl<E: Engine> Plan<E> {
                     Some(first) if k > 0 => evidence.log_z - first,
                     _ => Estimate::ZERO,
                 },
-                probability: exp(evidence.log_z.value + space.log_prior(model.len()) - total)
-                    .min(1.0),
+                probability: total.map(|total| {
+                    exp(evidence.log_z.value + space.log_prior(model.len()) - total).min(1.0)
+                }),
             })
             .collect();
         Ok(self.selection(select, &space, found, named, &session))
@@ -148,8 +149,8 @@ impl<E: Engine> Plan<E> {
                 terms: labels(space, model),
                 probability: probability.value,
                 se: probability.se,
-                log_evidence: log_evidence.value,
-                log_evidence_se: log_evidence.se,
+                log_evidence: log_evidence.map(|e| e.value),
+                log_evidence_se: log_evidence.and_then(|e| e.se),
             })
             .collect();
         let mut warnings = self.warnings.clone();
@@ -166,7 +167,10 @@ impl<E: Engine> Plan<E> {
             heredity: select.heredity,
             best_model: models.first().map(|m| m.terms.clone()).unwrap_or_default(),
             median_model: labels(space, &median),
-            coefficients: self.coefficients(space, &found.moments, &found.inclusion),
+            coefficients: match &found.moments {
+                Some(moments) => self.coefficients(space, moments, &found.inclusion),
+                None => Vec::new(),
+            },
             inclusion,
             models,
             outside: found.outside,

@@ -8,6 +8,7 @@ mod augment;
 mod checks;
 mod describe;
 mod expand;
+mod explore;
 mod fit;
 mod points;
 mod statistics;
@@ -19,6 +20,7 @@ pub use augment::Augment;
 pub use checks::Fault;
 pub use describe::Describe;
 pub use expand::Expand;
+pub use explore::Explore;
 pub use fit::{Fit, FitAnswer};
 pub use points::Points;
 pub use statistics::Statistics;
@@ -245,6 +247,7 @@ kinds! {
     Augment: "The same by Gibbs sampling, with conditionals of the parameters along the chain.",
     Expand: "The log densities of models at a few points, to second order.",
     Weigh: "The log densities of models at many points.",
+    Explore: "A space of models, explored by reversible jump.",
 }
 
 impl Question {

@@ -2,6 +2,7 @@
 
 pub mod draws;
 pub mod gibbs;
+pub mod jump;
 pub mod nuts;
 pub mod polya_gamma;
 pub mod truncated;

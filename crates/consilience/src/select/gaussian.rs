@@ -12,8 +12,8 @@ use crate::estimate::Estimate;
 use crate::math::{LOG_2PI, Matrix, dot, log_sum_exp};
 use crate::model::{Centred, Prior};
 use crate::question::Statistics;
-use crate::select::weights::walk;
 use crate::select::report::SelectDiagnostics;
+use crate::select::weights::walk;
 use crate::space::{self, Quadratic, Space, Subset, Sums};
 use crate::{Error, Result};
 use libm::{exp, log};
@@ -315,9 +315,9 @@ impl Plane {
             |(model, log_z): &(Subset, f64)| log_z + space.log_prior(model.len()) - log_total;
         models.sort_by(|a, b| posterior(b).total_cmp(&posterior(a)).then(a.0.cmp(&b.0)));
         models.truncate(top);
-        let models: Vec<(Subset, Estimate, Estimate)> = models
+        let models: Vec<(Subset, Estimate, Option<Estimate>)> = models
             .iter()
-            .map(|m| (m.0, exactly(exp(posterior(m))), Estimate::new(m.1, 0.0)))
+            .map(|m| (m.0, exactly(exp(posterior(m))), Some(Estimate::new(m.1, 0.0))))
             .collect();
         let listed: f64 = models.iter().map(|m| m.1.value).sum();
         Ok(Found {
@@ -326,8 +326,8 @@ impl Plane {
             sizes: (0..=p).map(|k| exactly(over(&|s| s.sizes[k]))).collect(),
             outside: exactly(1.0 - listed),
             unseen: exactly(unseen),
-            log_normaliser: Estimate::new(log_total, 0.0),
-            moments: self.moments(space, grid, &shares),
+            log_normaliser: Some(Estimate::new(log_total, 0.0)),
+            moments: Some(self.moments(space, grid, &shares)),
             diagnostics: SelectDiagnostics {
                 models: grid.iter().map(|node| node.sums.visited).fold(0.0, f64::max),
                 ..SelectDiagnostics::default()

@@ -4,6 +4,8 @@ mod centre;
 mod enumerate;
 mod gaussian;
 mod importance;
+mod jump;
+mod listed;
 mod picture;
 mod report;
 mod search;
@@ -15,7 +17,7 @@ pub use report::{
     VERSION,
 };
 
-use crate::combine::Setting;
+use crate::combine::{Evidence, Setting, combine, subsetting};
 use crate::engine::Session;
 use crate::estimate::Estimate;
 use crate::space::{Space, Subset};
@@ -33,14 +35,14 @@ pub(crate) struct Found {
     pub method: &'static str,
     pub inclusion: Vec<Estimate>,
     pub sizes: Vec<Estimate>,
-    /// The likeliest models with probability and log evidence, the first first.
-    pub models: Vec<(Subset, Estimate, Estimate)>,
+    /// The likeliest models with probability and, where it is known, log evidence, the first first.
+    pub models: Vec<(Subset, Estimate, Option<Estimate>)>,
     pub outside: Estimate,
     pub unseen: Estimate,
-    pub log_normaliser: Estimate,
+    pub log_normaliser: Option<Estimate>,
     /// Per free parameter, over the models that have it: their share, and its first and second moments times
-    /// that.
-    pub moments: Vec<(f64, f64, f64)>,
+    /// that. `None` where they are not known.
+    pub moments: Option<Vec<(f64, f64, f64)>>,
     pub jumps: Vec<JumpFactor>,
     pub diagnostics: SelectDiagnostics,
     pub warnings: Vec<Warning>,
@@ -52,6 +54,7 @@ pub(crate) fn find(
     setting: &Setting,
     space: &Space,
     select: &Select,
+    named: &[Subset],
 ) -> Result<Found> {
     let exact = setting.options.combine == Combine::Exact;
     let few = space.models() <= if exact { FEW } else { MANY };
@@ -72,7 +75,7 @@ pub(crate) fn find(
             search::find(session, setting, space, select)
         }
         SelectBy::ReversibleJump | SelectBy::JumpShares => {
-            Err(Error::input("reversible jump is not there yet"))
+            jump::find(session, setting, space, select, named)
         }
     }
 }
@@ -83,8 +86,7 @@ pub(crate) fn evidences(
     setting: &Setting,
     space: &Space,
     models: &[Subset],
-) -> Result<Vec<crate::combine::Evidence>> {
-    let settings: Vec<Setting> =
-        models.iter().map(|model| enumerate::part(setting, space, model)).collect();
-    crate::combine::combine(session, &settings)
+) -> Result<Vec<Evidence>> {
+    let settings = models.iter().map(|model| subsetting(setting, space, model));
+    combine(session, &settings.collect::<Result<Vec<Setting>>>()?)
 }

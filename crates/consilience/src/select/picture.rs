@@ -2,8 +2,8 @@
 
 use super::centre::{Around, Centre};
 use super::sites::Site;
-use crate::math::{dot, log_sum_exp, stream};
 use super::weights::Weights;
+use crate::math::{dot, log_sum_exp, stream};
 use crate::space::{Normal, Space, Subset};
 use crate::{Error, Result};
 use libm::{exp, log};

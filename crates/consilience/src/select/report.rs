@@ -39,15 +39,15 @@ pub struct Selection {
     /// At most this share of the probability is in models that were not looked at, by the approximation that led
     /// the search.
     pub unseen: Estimate,
-    /// log Σ p(y|m)·p(m) over all models.
-    pub log_normaliser: Estimate,
+    /// log Σ p(y|m)·p(m) over all models; `null` where only their ratios are known.
+    pub log_normaliser: Option<Estimate>,
     /// Per number of terms, the probability of all models that have so many.
     pub sizes: Vec<Estimate>,
     /// The terms with a probability over one half.
     pub median_model: Vec<String>,
     /// The terms of the likeliest model.
     pub best_model: Vec<String>,
-    /// Coefficients averaged over models.
+    /// Coefficients averaged over models; empty where their means are not known.
     pub coefficients: Vec<Coefficient>,
     /// The models that were named, each against the first of them.
     pub named: Vec<NamedModel>,
@@ -88,8 +88,8 @@ pub struct ListedModel {
     pub probability: f64,
     /// The standard error of that; `null` where there is none.
     pub se: Option<f64>,
-    /// log p(y|model).
-    pub log_evidence: f64,
+    /// log p(y|model); `null` where only ratios are known.
+    pub log_evidence: Option<f64>,
     /// The standard error of that.
     pub log_evidence_se: Option<f64>,
 }
@@ -103,8 +103,8 @@ pub struct NamedModel {
     pub log_evidence: Estimate,
     /// log p(y|model) less that of the first model named.
     pub log_bayes_factor: Estimate,
-    /// Its probability.
-    pub probability: f64,
+    /// Its probability; `null` where evidences are not known.
+    pub probability: Option<f64>,
 }
 
 /// A log Bayes factor of two models from reversible jumps between them.
@@ -114,12 +114,12 @@ pub struct JumpFactor {
     pub first: Vec<String>,
     /// The terms of the other.
     pub second: Vec<String>,
-    /// By how often the chains were in each.
+    /// By how often the chains were in each, where that is what counts.
     pub visits: Option<Estimate>,
     /// By the probabilities with which jumps between them are accepted.
-    pub acceptance: Option<Estimate>,
+    pub acceptance: Estimate,
     /// The same as an iterated bridge.
-    pub bridge: Option<Estimate>,
+    pub bridge: Estimate,
 }
 
 /// A coefficient, averaged over all models: 0 in those that do not have it.

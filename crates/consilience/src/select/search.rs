@@ -106,7 +106,7 @@ fn found(picture: &Picture, weighed: &Weighed, select: &Select, moves: usize) ->
         let se = own.se.map(|se| share * libm::hypot(se, doubt));
         Estimate { value: share * own.value, se }
     };
-    let mut models: Vec<(Subset, Estimate, Estimate)> = picture
+    let mut models: Vec<(Subset, Estimate, Option<Estimate>)> = picture
         .heaviest()
         .into_iter()
         .take(select.top)
@@ -115,7 +115,7 @@ fn found(picture: &Picture, weighed: &Weighed, select: &Select, moves: usize) ->
             let found = weighed.probability(known, |m| *m == model);
             let own = weighed.log_total(picture.log_total);
             let log_evidence = evidence(space, &model, found, log_weight, own);
-            (model, of_all(found), log_evidence)
+            (model, of_all(found), Some(log_evidence))
         })
         .collect();
     models.sort_by(|a, b| b.1.value.total_cmp(&a.1.value).then(a.0.cmp(&b.0)));
@@ -144,8 +144,8 @@ fn found(picture: &Picture, weighed: &Weighed, select: &Select, moves: usize) ->
         models,
         outside,
         unseen: beyond.unseen,
-        log_normaliser,
-        moments: weighed.moments(picture),
+        log_normaliser: Some(log_normaliser),
+        moments: Some(weighed.moments(picture)),
         jumps: Vec::new(),
         diagnostics: SelectDiagnostics {
             models: picture.weights.models,

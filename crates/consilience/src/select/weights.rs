@@ -190,4 +190,3 @@ fn by_stretches(chain: &[(Subset, f64)], has: &dyn Fn(&Subset) -> bool) -> (f64,
     let squares: f64 = parts.iter().map(|p| (p.0 - share * p.1) * (p.0 - share * p.1)).sum();
     (share, (squares * n / (n - 1.0)).sqrt() / total)
 }
-

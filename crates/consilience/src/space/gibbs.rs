@@ -25,6 +25,8 @@ const BATCHES: usize = 25;
 pub struct GibbsDraws {
     /// Per term, the share of the models that have it: the weighted mean of its probability given the others.
     pub inclusion: Vec<f64>,
+    /// The standard errors of these.
+    pub inclusion_se: Vec<f64>,
     /// The models that the chains came by, each with log w and the total weight of its visits, heaviest w first.
     pub models: Vec<(Subset, f64, f64)>,
     /// About as many states of the chains as were to be kept, in order, each with its weight.
@@ -42,9 +44,8 @@ pub struct GibbsDraws {
 
 /// One chain.
 struct Chain {
-    /// Per term, Σ weight·p(γₜ = 1 | γ₋ₜ).
-    inclusion: Vec<f64>,
-    total: f64,
+    /// Per stretch, Σ weight, and per term Σ weight·p(γₜ = 1 | γ₋ₜ).
+    stretches: Vec<(f64, Vec<f64>)>,
     /// The models visited, by number: log w and the weight of all visits.
     states: Vec<(Subset, f64, f64)>,
     numbers: HashMap<Subset, u32>,
@@ -97,8 +98,7 @@ fn run(
     sweep.refresh();
     let burn_in = (steps as f64 * BURN_IN) as usize;
     let mut chain = Chain {
-        inclusion: vec![0.0; p],
-        total: 0.0,
+        stretches: vec![(0.0, vec![0.0; p]); BATCHES],
         states: Vec::new(),
         numbers: HashMap::new(),
         visits: Vec::with_capacity(steps),
@@ -112,8 +112,9 @@ fn run(
         let weight = if total > 0.0 { 1.0 / total } else { 1.0 };
         if step >= burn_in {
             let at = step - burn_in;
-            chain.total += weight;
-            for (sum, given) in chain.inclusion.iter_mut().zip(&given) {
+            let (total, inclusion) = &mut chain.stretches[at * BATCHES / steps];
+            *total += weight;
+            for (sum, given) in inclusion.iter_mut().zip(&given) {
                 *sum += weight * given;
             }
             let next = chain.states.len() as u32;
@@ -209,10 +210,18 @@ fn combine(p: usize, first: Chain, second: Chain) -> GibbsDraws {
         let all = [log_sum_of(&first), log_sum_of(&second)];
         (all[0].max(all[1]), f64::INFINITY)
     };
-    let total = first.total + second.total;
-    let inclusion = (0..p)
-        .map(|t| ((first.inclusion[t] + second.inclusion[t]) / total).clamp(0.0, 1.0))
-        .collect();
+    let stretches: Vec<&(f64, Vec<f64>)> =
+        first.stretches.iter().chain(&second.stretches).collect();
+    let total: f64 = stretches.iter().map(|s| s.0).sum();
+    let share = |t: usize| (stretches.iter().map(|s| s.1[t]).sum::<f64>() / total).clamp(0.0, 1.0);
+    let inclusion: Vec<f64> = (0..p).map(share).collect();
+    let n = stretches.len() as f64;
+    let error = |t: usize| {
+        let off = |s: &&(f64, Vec<f64>)| s.1[t] - inclusion[t] * s.0;
+        let squares: f64 = stretches.iter().map(|s| off(s) * off(s)).sum();
+        (squares * n / (n - 1.0)).sqrt() / total
+    };
+    let inclusion_se = (0..p).map(error).collect();
     let mut models = first.states;
     for state in second.states {
         match first.numbers.get(&state.0) {
@@ -225,6 +234,7 @@ fn combine(p: usize, first: Chain, second: Chain) -> GibbsDraws {
     chain.extend(second.kept);
     GibbsDraws {
         inclusion,
+        inclusion_se,
         models,
         chain,
         log_total,

@@ -4,6 +4,7 @@
 //! from it is computed at the centre.
 
 mod bound;
+mod check;
 mod draw;
 mod gibbs;
 mod leaves;

@@ -4,6 +4,7 @@
 //! `FUZZ_EXECUTIONS=1000000 cargo test --release --workspace --test fuzz` runs more than the default.
 
 mod corpus;
+mod explore;
 mod through;
 
 use consilience::math::{Stream, stream};

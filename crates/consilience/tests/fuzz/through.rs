@@ -4,10 +4,12 @@
 
 use crate::{body_of, damage, sealed};
 use consilience::engine::Silent;
+use consilience::fit::ExploreOrder;
 use consilience::math::{Stream, stream};
-use consilience::question::Question;
+use consilience::question::{Explore, Question};
 use consilience::run::{QuestionFile, Received, Run, SiteEntry, Stop, study_hash};
 use consilience::site::{Policy, answer};
+use consilience::space::{Candidate, Heredity, ModelPrior, Space, Subset};
 use consilience::study::{Study, StudyFile};
 use consilience::{Error, Result};
 use rand::RngExt;
@@ -317,6 +319,45 @@ fn known_attacks_are_refused() {
         assert!(waiting.refused[0].contains(part), "{kind}: {waiting}");
         honest.mend(path, &bytes);
     }
+}
+
+/// A site explores a space of models if its policy lets it, and tells what it told.
+#[test]
+fn a_site_explores_a_space() {
+    let folder = tempfile::tempdir().unwrap();
+    let honest = Honest::new(folder.path().join("a"), STUDIES[1]);
+    let asks = |(question, _): &&(PathBuf, [PathBuf; 2])| {
+        QuestionFile::read(question).unwrap().header.asks[0] == "fit"
+    };
+    let bytes = std::fs::read(&honest.rounds.iter().find(asks).unwrap().0).unwrap();
+    let forge = |draws: usize, columns: Vec<usize>| {
+        let forged = forged(&bytes, &bytes[body_of(&bytes)..], |(_, questions)| {
+            let Question::Fit(fit) = &questions[0] else { panic!("{questions:?}") };
+            let term = Candidate { label: "x".into(), columns: vec![1], parents: vec![] };
+            let space = Space::new(vec![term], Heredity::Strong, 2, &ModelPrior::default());
+            let mut space = space.unwrap();
+            space.terms[0].columns = columns;
+            let order = ExploreOrder { draws, warmup: 50, chains: 2, keep: 10, seed: 1 };
+            let (model, share) = (fit.model.clone(), fit.share);
+            let pairs = vec![(Subset::EMPTY, Subset::EMPTY.with(0))];
+            let space = std::sync::Arc::new(space);
+            questions[0] = Explore { model, share, space, order, pairs }.into();
+        });
+        let path = folder.path().join("forged");
+        std::fs::write(&path, forged.unwrap()).unwrap();
+        (consilience::site::explain(&path), honest.answer(&path, "leeds"))
+    };
+    let (told, answer) = forge(400, vec![1]);
+    assert!(told.unwrap().contains("how often Markov chains visit each"));
+    let path = folder.path().join("answer");
+    std::fs::write(&path, answer.unwrap()).unwrap();
+    let told = consilience::site::explain(&path).unwrap();
+    assert!(told.contains("models that 800 draws visited: 2"), "{told}");
+    // Draws of the pair's chains count too.
+    let error = forge(900, vec![1]).1.unwrap_err().to_string();
+    assert!(error.contains("3800 draws, more than max_draws"), "{error}");
+    let error = forge(400, vec![7]).1.unwrap_err().to_string();
+    assert!(error.contains("no parameter's"), "{error}");
 }
 
 fn cut_survey(answer: &mut consilience::question::Answer) {
