@@ -4,7 +4,7 @@ use crate::shell::word;
 use crate::text::{counted, grouped, list};
 use consilience::model::Model;
 use consilience::plan::Plan;
-use consilience::study::{Combine, Local, ShareRule};
+use consilience::study::{Combine, Local, Select, ShareRule};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -14,18 +14,24 @@ pub fn of(plan: &Plan, study: &Path) -> String {
     let _ = writeln!(out, "data      {}", data(plan));
     let _ = writeln!(out, "split     {}", split(plan));
     let _ = writeln!(out, "evidence  {}", evidence(plan));
+    if let Some(select) = &plan.study.select {
+        let _ = writeln!(out, "select    {}", candidates(plan, select));
+    }
     let probabilities = plan.study.probabilities();
     for (i, setting) in plan.settings.iter().enumerate() {
         let spec = &plan.study.specs()[i];
+        let prior = match probabilities.get(i) {
+            Some(probability) => format!(", prior probability {probability:.4}"),
+            None => String::new(),
+        };
         let _ = writeln!(
             out,
-            "\nmodel {}   {}\n          {}\n          {}, {}, prior probability {:.4}",
+            "\nmodel {}   {}\n          {}\n          {}, {}{prior}",
             i + 1,
             spec.name,
             plan.formulas[i],
             spec.family,
             counted(setting.model.dim(), "free parameter"),
-            probabilities[i],
         );
         out += &priors(&setting.model);
     }
@@ -34,8 +40,27 @@ pub fn of(plan: &Plan, study: &Path) -> String {
     });
     let warnings: Vec<_> = plan.warnings.iter().map(|w| (None, w)).chain(own).collect();
     out += &list(&warnings);
-    let _ = writeln!(out, "\nNothing was run. To run it: consilience compare {}", word(study));
+    let command = if plan.study.select.is_some() { "select" } else { "compare" };
+    let _ = writeln!(out, "\nNothing was run. To run it: consilience {command} {}", word(study));
     out
+}
+
+/// The models of a choice.
+fn candidates(plan: &Plan, select: &Select) -> String {
+    let chosen = plan.terms.iter().filter(|(_, chosen)| *chosen);
+    let labels: Vec<&str> = chosen.map(|(term, _)| term.label.as_str()).collect();
+    let models = match plan.space(select) {
+        Ok(space) if space.models() < 1e12 => grouped(space.models()),
+        Ok(space) => format!("{:.1e}", space.models()),
+        Err(error) => return error.to_string(),
+    };
+    format!(
+        "{models} models of the candidates {} (heredity {}, prior {}, method {})",
+        labels.join(", "),
+        select.heredity,
+        select.prior,
+        select.method
+    )
 }
 
 fn data(plan: &Plan) -> String {

@@ -87,7 +87,7 @@ fn main() {
             let space = Space::new(terms(p), Heredity::None, p, &prior).unwrap();
             let steps = 2_000_000 / p;
             let start = Instant::now();
-            let found = gibbs(&space, &quadratic, steps, 1000, &mut rng).unwrap();
+            let found = gibbs(&space, &quadratic, steps, &mut rng).unwrap();
             // A tenth more goes before a chain counts.
             let micros = start.elapsed().as_secs_f64() * 1e6 / (1.1 * steps as f64);
             println!(

@@ -255,3 +255,239 @@ fn a_gaussian_study_by_statistics_by_draws_and_one_by_one() {
         assert!((a.sd - b.sd).abs() < 0.15 * a.sd + 1e-6, "{a:?} {b:?}");
     }
 }
+
+/// A CSV file of these columns in a folder that lasts as long as the test.
+fn file(folder: &tempfile::TempDir, name: &str, header: &str, rows: &[String]) -> String {
+    let path = folder.path().join(name);
+    std::fs::write(&path, format!("{header}\n{}\n", rows.join("\n"))).unwrap();
+    path.to_str().unwrap().to_string()
+}
+
+/// Rows of x1, x2, x3, a factor g and an outcome that x1 and g move.
+fn rows(count: u64) -> Vec<[f64; 5]> {
+    let mut state = 1_u64;
+    let mut even = || {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 11) as f64 / (1_u64 << 53) as f64
+    };
+    let row = |_| {
+        let x = [even(), even(), even()].map(|u| 4.0 * u - 2.0);
+        let g = (3.0 * even()).floor();
+        let eta = 0.5 * x[0] + 0.2 * x[1] + if g == 2.0 { 0.7 } else { 0.0 } - 0.3;
+        let y = f64::from(u8::from(even() < 1.0 / (1.0 + (-eta).exp())));
+        [y, x[0], x[1], x[2], g]
+    };
+    (0..count).map(row).collect()
+}
+
+fn lines(rows: &[[f64; 5]]) -> Vec<String> {
+    let level = |g: f64| ["a", "b", "c"][g as usize];
+    rows.iter().map(|r| format!("{},{},{},{},{}", r[0], r[1], r[2], r[3], level(r[4]))).collect()
+}
+
+const HEADER: &str = "y,x1,x2,x3,g";
+
+fn logistic(candidates: &str, more: &str) -> String {
+    format!(
+        "[select]\noutcome = \"y\"\nfamily = \"logistic\"\ncandidates = \"{candidates}\"\n{more}"
+    )
+}
+
+#[test]
+fn a_factor_comes_and_goes_whole_and_orphans_are_never_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = file(&folder, "d.csv", HEADER, &lines(&rows(300)));
+    let terms = "x1 * x2 * x3 + g + g:x1";
+    for (heredity, models) in [("strong", 0), ("weak", 0), ("none", 512)] {
+        let more = format!("heredity = \"{heredity}\"\ntop = 600");
+        let searched = logistic(terms, &format!("{more}\nmethod = \"search\""));
+        let found = select(&data, 2, &searched);
+        let exact = select(&data, 1, &logistic(terms, &format!("{more}\nmethod = \"enumerate\"")));
+        assert!(models == 0 || found.space == f64::from(models));
+        let has = |terms: &[String], term: &str| terms.iter().any(|t| t == term);
+        for model in &found.models {
+            for term in &model.terms {
+                let parts: Vec<&str> = term.split(':').collect();
+                let known = parts.iter().filter(|p| has(&model.terms, p)).count();
+                match heredity {
+                    "strong" => assert_eq!(known, parts.len(), "{:?}", model.terms),
+                    "weak" => assert!(known > 0, "{:?}", model.terms),
+                    _ => {}
+                }
+            }
+        }
+        // One entry for all dummies of the factor, and as many coefficients as it has.
+        assert_eq!(found.inclusion.iter().filter(|i| i.term == "g").count(), 1);
+        let dummies = found.coefficients.iter().filter(|c| c.term.as_deref() == Some("g"));
+        assert_eq!(dummies.count(), 2);
+        let errors: Vec<f64> = exact.inclusion.iter().map(|i| i.se.unwrap()).collect();
+        for z in z_scores(&found, &inclusion(&exact), &errors) {
+            assert!(z.abs() < 4.0, "{heredity}: {z}");
+        }
+        let before: f64 = found.inclusion.iter().map(|i| i.prior.unwrap()).sum();
+        assert!(before > 0.0 && before < found.inclusion.len() as f64);
+    }
+}
+
+#[test]
+fn splits_labels_and_weights_do_what_they_must() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = rows(400);
+    let data = file(&folder, "d.csv", HEADER, &lines(&all));
+    let rest = logistic("x1 + x2 + x3 + g", "method = \"search\"");
+    let whole = select(&data, 1, &rest);
+    // The same draws, the same sums but for rounding.
+    for shards in [2, 10, 50] {
+        let split = select(&data, shards, &rest);
+        for (a, b) in inclusion(&whole).iter().zip(inclusion(&split)) {
+            assert!((a - b).abs() < 1e-9, "{shards}: {a} {b}");
+        }
+        assert!((total(&whole).value - total(&split).value).abs() < 1e-8);
+    }
+    // Other names and another order: other draws, the same answer.
+    let other = select(&data, 1, &logistic("g + x3 + x2 + x1", "method = \"search\""));
+    for term in &whole.inclusion {
+        let same = other.inclusion.iter().find(|i| i.term == term.term).unwrap();
+        let se = term.se.unwrap().hypot(same.se.unwrap());
+        assert!((term.probability - same.probability).abs() < 4.0 * se + 1e-9);
+    }
+    // Every row twice is every row with weight 2.
+    let twice: Vec<String> = lines(&all).into_iter().flat_map(|l| [l.clone(), l]).collect();
+    let twice = file(&folder, "twice.csv", HEADER, &twice);
+    let weighted: Vec<String> = lines(&all).into_iter().map(|l| format!("{l},2")).collect();
+    let weighted = file(&folder, "weighted.csv", &format!("{HEADER},w"), &weighted);
+    let weights = format!(
+        "[data]\npath = {weighted:?}\nweights = \"w\"\n[prior]\ndefault = \"normal(0, 1)\"\n{rest}"
+    );
+    let weights = StudyFile::parse(&weights, Path::new("select.toml")).unwrap();
+    let weights = Plan::new(weights, 1, &Silent).unwrap().select(&Silent).unwrap();
+    for (a, b) in inclusion(&select(&twice, 1, &rest)).iter().zip(inclusion(&weights)) {
+        assert!((a - b).abs() < 1e-8, "{a} {b}");
+    }
+}
+
+#[test]
+fn hard_spaces_have_the_right_answer_or_a_clear_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = rows(60);
+    let data = file(&folder, "d.csv", HEADER, &lines(&all));
+    // No candidate at all, and one.
+    for (candidates, terms) in [("1", 0), ("x1", 1)] {
+        for method in ["enumerate", "search"] {
+            let found = select(&data, 2, &logistic(candidates, &format!("method = \"{method}\"")));
+            assert_eq!(found.inclusion.len(), terms);
+            let sum: f64 = found.sizes.iter().map(|s| s.value).sum();
+            assert!((sum - 1.0).abs() < 1e-9, "{candidates} {method}: {sum}");
+        }
+    }
+    // A copy of a column is as good as the column.
+    let copied = select(
+        &data,
+        2,
+        &logistic("x1 + I(x1 + 0) + x2", "method = \"search\"\nse_target = 0.002"),
+    );
+    let [a, b] = [&copied.inclusion[0], &copied.inclusion[1]];
+    assert!((a.probability - b.probability).abs() < 4.0 * a.se.unwrap().hypot(b.se.unwrap()));
+    // Collinear and constant columns, more candidates than rows, classes that a column parts.
+    for (candidates, count) in [
+        ("x1 + x2 + I(x1 + x2) + I(x1 - x2)", 60),
+        ("x1 + I(0 * x2) + I(1 + 0 * x2)", 60),
+        ("poly(x1, 3) + poly(x2, 3) + x1:x2 + x1:x3 + x2:x3 + x1 + x2 + x3 + g", 6),
+        ("I(2 * y - 1 + x1 / 100) + x2", 60),
+    ] {
+        let part = file(&folder, "part.csv", HEADER, &lines(&all[..count]));
+        let rest = logistic(candidates, "heredity = \"none\"");
+        let exact =
+            select(&part, 1, &format!("{rest}\nmethod = \"enumerate\"\n[evidence]\ndraws = 40000"));
+        let found = select(&part, 1, &format!("{rest}\nmethod = \"search\""));
+        let errors: Vec<f64> = exact.inclusion.iter().map(|i| i.se.unwrap()).collect();
+        for z in z_scores(&found, &inclusion(&exact), &errors) {
+            assert!(z.abs() < 4.0, "{candidates}: z = {z}");
+        }
+    }
+    let fault = |rest: &str| -> String {
+        let text = format!("[data]\npath = {data:?}\n{rest}");
+        let study = StudyFile::parse(&text, Path::new("select.toml"));
+        let found = study.and_then(|s| Plan::new(s, 1, &Silent)?.select(&Silent));
+        found.unwrap_err().to_string()
+    };
+    for (rest, wanted) in [
+        (logistic("x1 + xx", ""), "there is no column `xx`"),
+        (logistic("0 + x1", ""), "takes the intercept out"),
+        (logistic("x1 + offset(x2)", ""), "an offset cannot be a candidate"),
+        (logistic("x1", "[prior.parameters]\nx1 = \"fixed(0)\""), "held fixed"),
+        (logistic("x1", "prior = \"betabinomial\""), "no prior over models"),
+        (logistic("x1", "top = 0"), "must be at least 1"),
+        (logistic("x1 + x2", "prior = \"sizes(0, 0, 0, 1)\""), "4 weights"),
+        (
+            logistic("x1", "[[model]]\nformula = \"y ~ x1\"\nfamily = \"logistic\""),
+            "both [[model]] and [select]",
+        ),
+        (
+            logistic("x1", "method = \"search\"\n[evidence]\ncombine = \"normal\""),
+            "does not go with a search",
+        ),
+        (logistic("x1 + x2", "heredty = \"weak\""), "has no `heredty`"),
+    ] {
+        let error = fault(&rest);
+        assert!(error.contains(wanted), "{rest}\n{error}");
+    }
+}
+
+#[test]
+fn other_engines_give_the_bits_of_threads_and_pick_up_where_they_were_left() {
+    use consilience::run::{Run, Stop};
+    let rest = logistic("x1 + x2 + x3 + g", "method = \"search\"");
+    let folder = tempfile::tempdir().unwrap();
+    let data = file(&folder, "d.csv", HEADER, &lines(&rows(300)));
+    let bits =
+        |s: &Selection| serde_json::to_string(&Selection { seconds: None, ..s.clone() }).unwrap();
+    for rest in [
+        rest.clone(),
+        rest.replace("search", "enumerate"),
+        rest.replace("search", "reversible-jump") + "\n[evidence]\ndraws = 500\nwarmup = 200",
+    ] {
+        let known = select(&data, 3, &rest);
+        let place = folder.path().join(format!("{}.run", known.method));
+        let run = Run::split(study(&data, 3, &rest), &place).unwrap();
+        let mut stops = 0;
+        // The coordinator knows nothing but the folder.
+        let found = loop {
+            let run = Run::open(run.folder()).unwrap();
+            match run.select(&[], &Stop, &Silent) {
+                Ok(found) => break found,
+                Err(consilience::Error::Waiting(_)) => stops += 1,
+                Err(other) => panic!("{other}"),
+            }
+            let work = run.work_all(&[0, 1, 2], 1, false, &(), &Default::default());
+            assert!(work.unwrap().answered > 0);
+        };
+        assert!(stops > 3 || known.method != "search");
+        assert_eq!(bits(&found), bits(&known), "{}", known.method);
+    }
+}
+
+#[test]
+fn reversible_jump_says_what_it_misses() {
+    let rest =
+        "[select]\noutcome = \"y\"\nfamily = \"logistic\"\ncandidates = \"x2 + x3 + x4 + x5\"";
+    let truth =
+        [("x2 + x3 + x5", -2411.81326), ("x2 + x4 + x5", -2414.949386), ("x2 + x5", -2415.760183)];
+    let names = truth.map(|(name, _)| name.to_string());
+    let rest = format!("{rest}\nmethod = \"reversible-jump\"\n[evidence]\ndraws = 20000");
+    let found = plan("sim2.parquet", 1, &rest).select_and_name(&names, &Silent).unwrap();
+    assert_eq!((found.method, found.jumps.len()), ("reversible-jump", 2));
+    for (jump, (_, log_evidence)) in found.jumps.iter().zip(&truth[1..]) {
+        let exact = log_evidence - truth[0].1;
+        assert!((jump.acceptance.value - exact).abs() < 0.01, "{jump:?}");
+        assert!((jump.bridge.value - exact).abs() < 0.01, "{jump:?}");
+    }
+    for (named, (_, log_evidence)) in found.named.iter().zip(truth) {
+        assert!((named.log_evidence.value - log_evidence).abs() < 0.02);
+    }
+    let shares = rest.replace("reversible-jump", "jump-shares");
+    let shares = plan("sim2.parquet", 3, &shares).select(&Silent).unwrap();
+    assert_eq!((shares.method, shares.log_normaliser), ("jump-shares", None));
+    assert!(shares.coefficients.is_empty() && shares.unseen.value < 1.0);
+}

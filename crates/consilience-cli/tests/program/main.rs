@@ -9,6 +9,7 @@ mod init;
 mod memory;
 mod output;
 mod runs;
+mod select;
 #[path = "../shared/mod.rs"]
 mod shared;
 mod simulate;

@@ -26,6 +26,14 @@ pub trait Engine: Sync {
     /// `answered` is called once for every answer as it comes. If it breaks, the rest need not be
     /// computed, and the round ends with [`Error::Stopped`](crate::Error::Stopped).
     fn ask(&self, questions: &[Question], answered: &Answered) -> Result<Vec<Answers>>;
+
+    /// Does the centre's own work, on the threads that the engine keeps for it if it has any.
+    fn at_the_centre<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R
+    where
+        Self: Sized,
+    {
+        work()
+    }
 }
 
 /// Called for every answer as it comes; says whether to go on.

@@ -47,6 +47,10 @@ impl Engine for Threads {
         self.shards.len()
     }
 
+    fn at_the_centre<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        self.pool.install(work)
+    }
+
     fn ask(&self, questions: &[Question], answered: &Answered) -> Result<Vec<Answers>> {
         let tasks: Vec<(&Question, &Shard)> =
             questions.iter().flat_map(|q| self.shards.iter().map(move |s| (q, s))).collect();

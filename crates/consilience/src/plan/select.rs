@@ -22,6 +22,10 @@ impl<E: Engine> Plan<E> {
 
     /// The same; beside that the evidences of these models, each named by its terms: `x1 + x2`.
     pub fn select_and_name(&self, named: &[String], observer: &dyn Observer) -> Result<Selection> {
+        self.engine.at_the_centre(|| self.look_through(named, observer))
+    }
+
+    fn look_through(&self, named: &[String], observer: &dyn Observer) -> Result<Selection> {
         let Some(select) = &self.study.select else {
             return Err(Error::input(
                 "this study names its models; `consilience compare` compares them, and a choice among all subsets of terms is made by a study with [select]",

@@ -330,6 +330,7 @@ impl Plane {
             moments: Some(self.moments(space, grid, &shares)),
             diagnostics: SelectDiagnostics {
                 models: grid.iter().map(|node| node.sums.visited).fold(0.0, f64::max),
+                nodes: Some(grid.len()),
                 ..SelectDiagnostics::default()
             },
             warnings: Vec::new(),

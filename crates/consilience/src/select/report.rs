@@ -156,6 +156,8 @@ pub struct SelectDiagnostics {
     pub recentred: Option<usize>,
     /// Places at which the likelihood was expanded for the proposal.
     pub centres: Option<usize>,
+    /// Values of log σ at which all models were summed up.
+    pub nodes: Option<usize>,
 }
 
 impl Selection {

@@ -154,6 +154,7 @@ fn found(picture: &Picture, weighed: &Weighed, select: &Select, moves: usize) ->
             k_hat,
             recentred: Some(moves),
             centres: Some(picture.places.len()),
+            nodes: None,
         },
         warnings,
     }

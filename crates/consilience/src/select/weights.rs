@@ -21,9 +21,6 @@ const EFFORT: f64 = 4e9;
 /// How much less effort is enough for the way there.
 const LESS: usize = 10;
 
-/// Stretches of chains that say how much they vary.
-const STRETCHES: usize = 25;
-
 /// Weights of models at the centre.
 pub(super) struct Weights {
     /// log Σ w over the models at hand, and log Σ √w.
@@ -102,7 +99,7 @@ impl Weights {
         let p = space.terms.len();
         let steps = (EFFORT / (p * p) as f64).clamp(5e4, 4e5) as usize;
         let steps = if roughly { steps / LESS } else { steps };
-        let found = space::gibbs(space, quadratic, steps, steps.min(20_000), rng)?;
+        let found = space::gibbs(space, quadratic, steps, rng)?;
         let models: Vec<(Subset, f64)> = found.models.iter().map(|(m, w, _)| (*m, *w)).collect();
         let logs: Vec<f64> = models.iter().map(|m| m.1).collect();
         let log_total = log_sum_exp(&logs);
@@ -118,12 +115,7 @@ impl Weights {
             inclusion: (0..p)
                 .map(|t| more(found.inclusion[t], found.inclusion_se[t], inclusion[t]))
                 .collect(),
-            sizes: (0..=p)
-                .map(|k| {
-                    let all = by_stretches(&found.chain, &|m| m.len() == k);
-                    more(all.0, all.1, sizes[k])
-                })
-                .collect(),
+            sizes: (0..=p).map(|k| more(found.sizes[k].0, found.sizes[k].1, sizes[k])).collect(),
         };
         Ok(Weights {
             log_total,
@@ -171,22 +163,4 @@ fn pick(models: &[(Subset, f64)], positions: &[f64], power: f64, total: f64) -> 
         drawn.extend(models.get(k));
     }
     drawn
-}
-
-/// A weighted share of a chain's states, and its standard error.
-fn by_stretches(chain: &[(Subset, f64)], has: &dyn Fn(&Subset) -> bool) -> (f64, f64) {
-    let stretch = |part: &[(Subset, f64)]| -> (f64, f64) {
-        let inside = part.iter().filter(|(model, _)| has(model)).map(|(_, w)| w).sum();
-        (inside, part.iter().map(|(_, w)| w).sum())
-    };
-    let parts: Vec<(f64, f64)> =
-        chain.chunks(chain.len().div_ceil(STRETCHES).max(1)).map(stretch).collect();
-    let (inside, total) = parts.iter().fold((0.0, 0.0), |sum, p| (sum.0 + p.0, sum.1 + p.1));
-    if total <= 0.0 || parts.len() < 2 {
-        return (0.0, 1.0);
-    }
-    let share: f64 = inside / total;
-    let n = parts.len() as f64;
-    let squares: f64 = parts.iter().map(|p| (p.0 - share * p.1) * (p.0 - share * p.1)).sum();
-    (share, (squares * n / (n - 1.0)).sqrt() / total)
 }

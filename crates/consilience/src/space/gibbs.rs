@@ -27,10 +27,10 @@ pub struct GibbsDraws {
     pub inclusion: Vec<f64>,
     /// The standard errors of these.
     pub inclusion_se: Vec<f64>,
+    /// Per number of terms, the share of the models that have so many, and the standard error of each.
+    pub sizes: Vec<(f64, f64)>,
     /// The models that the chains came by, each with log w and the total weight of its visits, heaviest w first.
     pub models: Vec<(Subset, f64, f64)>,
-    /// About as many states of the chains as were to be kept, in order, each with its weight.
-    pub chain: Vec<(Subset, f64)>,
     /// log Σ w over all models: that of the models of one chain, over the share of the other's time in them.
     pub log_total: f64,
     /// Its standard error; ∞ if the chains never met.
@@ -42,16 +42,25 @@ pub struct GibbsDraws {
     pub unseen_se: f64,
 }
 
+/// Sums over a stretch of a chain.
+#[derive(Clone)]
+struct Stretch {
+    /// Σ weight.
+    total: f64,
+    /// Per term, Σ weight·p(γₜ = 1 | γ₋ₜ).
+    inclusion: Vec<f64>,
+    /// Per number of terms, Σ weight where there are so many.
+    sizes: Vec<f64>,
+}
+
 /// One chain.
 struct Chain {
-    /// Per stretch, Σ weight, and per term Σ weight·p(γₜ = 1 | γ₋ₜ).
-    stretches: Vec<(f64, Vec<f64>)>,
+    stretches: Vec<Stretch>,
     /// The models visited, by number: log w and the weight of all visits.
     states: Vec<(Subset, f64, f64)>,
     numbers: HashMap<Subset, u32>,
     /// Every step's model and weight.
     visits: Vec<(u32, f64)>,
-    kept: Vec<(Subset, f64)>,
 }
 
 /// Draws models with two chains of half the steps each. Sizes that the prior rules out must not lie between others.
@@ -59,7 +68,6 @@ pub fn gibbs(
     space: &Space,
     quadratic: &Quadratic,
     steps: usize,
-    keep: usize,
     rng: &mut Stream,
 ) -> Result<GibbsDraws> {
     let reduced = Reduced::new(space, quadratic)?;
@@ -78,19 +86,12 @@ pub fn gibbs(
         return Err(Error::numeric("no model of the space has a normal approximation"));
     }
     let each = (steps / 2).max(BATCHES);
-    let first = run(space, &reduced, &summit.model, each, keep.div_ceil(2), rng);
-    let second = run(space, &reduced, &summit.model, each, keep / 2, rng);
+    let first = run(space, &reduced, &summit.model, each, rng);
+    let second = run(space, &reduced, &summit.model, each, rng);
     Ok(combine(p, first, second))
 }
 
-fn run(
-    space: &Space,
-    reduced: &Reduced,
-    start: &Subset,
-    steps: usize,
-    keep: usize,
-    rng: &mut Stream,
-) -> Chain {
+fn run(space: &Space, reduced: &Reduced, start: &Subset, steps: usize, rng: &mut Stream) -> Chain {
     let p = space.terms.len();
     let mut sweep = Sweep::new(space, reduced);
     // The climb's model is good in all orders that keep parents first.
@@ -98,11 +99,13 @@ fn run(
     sweep.refresh();
     let burn_in = (steps as f64 * BURN_IN) as usize;
     let mut chain = Chain {
-        stretches: vec![(0.0, vec![0.0; p]); BATCHES],
+        stretches: vec![
+            Stretch { total: 0.0, inclusion: vec![0.0; p], sizes: vec![0.0; p + 1] };
+            BATCHES
+        ],
         states: Vec::new(),
         numbers: HashMap::new(),
         visits: Vec::with_capacity(steps),
-        kept: Vec::with_capacity(keep),
     };
     let (mut rates, mut given) = (vec![0.0; p], vec![0.0; p]);
     for step in 0..burn_in + steps {
@@ -112,9 +115,10 @@ fn run(
         let weight = if total > 0.0 { 1.0 / total } else { 1.0 };
         if step >= burn_in {
             let at = step - burn_in;
-            let (total, inclusion) = &mut chain.stretches[at * BATCHES / steps];
-            *total += weight;
-            for (sum, given) in inclusion.iter_mut().zip(&given) {
+            let stretch = &mut chain.stretches[at * BATCHES / steps];
+            stretch.total += weight;
+            stretch.sizes[sweep.size] += weight;
+            for (sum, given) in stretch.inclusion.iter_mut().zip(&given) {
                 *sum += weight * given;
             }
             let next = chain.states.len() as u32;
@@ -124,9 +128,6 @@ fn run(
             }
             chain.states[number as usize].2 += weight;
             chain.visits.push((number, weight));
-            if (at + 1) * keep / steps > at * keep / steps {
-                chain.kept.push((sweep.model, weight));
-            }
         }
         let mut left = rng.random::<f64>() * total;
         let mut chosen = None;
@@ -196,6 +197,16 @@ fn log_sum_of(chain: &Chain) -> f64 {
     log_sum_exp(&logs)
 }
 
+/// A share of all weight, and its standard error by stretches.
+fn share_of(stretches: &[&Stretch], part: &dyn Fn(&Stretch) -> f64) -> (f64, f64) {
+    let total: f64 = stretches.iter().map(|s| s.total).sum();
+    let share = (stretches.iter().map(|s| part(s)).sum::<f64>() / total).clamp(0.0, 1.0);
+    let n = stretches.len() as f64;
+    let off = |s: &&Stretch| part(s) - share * s.total;
+    let squares: f64 = stretches.iter().map(|s| off(s) * off(s)).sum();
+    (share, (squares * n / (n - 1.0)).sqrt() / total)
+}
+
 fn combine(p: usize, first: Chain, second: Chain) -> GibbsDraws {
     let (in_first, in_first_se) = share_in(&second, &first);
     let (in_second, in_second_se) = share_in(&first, &second);
@@ -210,18 +221,10 @@ fn combine(p: usize, first: Chain, second: Chain) -> GibbsDraws {
         let all = [log_sum_of(&first), log_sum_of(&second)];
         (all[0].max(all[1]), f64::INFINITY)
     };
-    let stretches: Vec<&(f64, Vec<f64>)> =
-        first.stretches.iter().chain(&second.stretches).collect();
-    let total: f64 = stretches.iter().map(|s| s.0).sum();
-    let share = |t: usize| (stretches.iter().map(|s| s.1[t]).sum::<f64>() / total).clamp(0.0, 1.0);
-    let inclusion: Vec<f64> = (0..p).map(share).collect();
-    let n = stretches.len() as f64;
-    let error = |t: usize| {
-        let off = |s: &&(f64, Vec<f64>)| s.1[t] - inclusion[t] * s.0;
-        let squares: f64 = stretches.iter().map(|s| off(s) * off(s)).sum();
-        (squares * n / (n - 1.0)).sqrt() / total
-    };
-    let inclusion_se = (0..p).map(error).collect();
+    let stretches: Vec<&Stretch> = first.stretches.iter().chain(&second.stretches).collect();
+    let by_term = |t: usize| share_of(&stretches, &|s| s.inclusion[t]);
+    let (inclusion, inclusion_se) = (0..p).map(by_term).unzip();
+    let sizes = (0..=p).map(|k| share_of(&stretches, &|s| s.sizes[k])).collect();
     let mut models = first.states;
     for state in second.states {
         match first.numbers.get(&state.0) {
@@ -230,13 +233,11 @@ fn combine(p: usize, first: Chain, second: Chain) -> GibbsDraws {
         }
     }
     models.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    let mut chain = first.kept;
-    chain.extend(second.kept);
     GibbsDraws {
         inclusion,
         inclusion_se,
+        sizes,
         models,
-        chain,
         log_total,
         log_total_se,
         unseen: (1.0 - 0.5 * (in_first + in_second)).max(0.0),

@@ -17,14 +17,15 @@ pub(super) struct Leaves {
     pub reciprocals: [f64; MOST],
 }
 
-/// eˣ to 10⁻¹⁵ of it, without branches; what is outside [−708, 709] counts as its end. Written here because
+/// eˣ to 10⁻¹⁵ of it, without branches; what is outside [−600, 709] counts as its end, so that no product with
+/// a prior gets so small that the CPU slows down. Written here because
 /// the compiler then takes two or more at a time.
 #[inline(always)]
 pub(super) fn exp(x: f64) -> f64 {
     const ROUNDER: f64 = 6_755_399_441_055_744.0;
     const LN_2_HIGH: f64 = 0.693_147_180_369_123_8;
     const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
-    let x = if x > -708.0 { x } else { -708.0 };
+    let x = if x > -600.0 { x } else { -600.0 };
     let x = if x < 709.0 { x } else { 709.0 };
     let shifted = x * std::f64::consts::LOG2_E + ROUNDER;
     let k = shifted - ROUNDER;
@@ -146,13 +147,13 @@ mod tests {
 
     #[test]
     fn exponentials_are_right_to_the_last_digits() {
-        for i in -7080..7090 {
+        for i in -6000..7090 {
             let x = f64::from(i) / 10.0 + 0.037_1;
-            let x = x.clamp(-708.0, 708.9);
+            let x = x.clamp(-600.0, 708.9);
             let error = (exp(x) / x.exp() - 1.0).abs();
             assert!(error < 1e-14, "{x}: {error}");
         }
         assert_eq!(exp(0.0), 1.0);
-        assert!(exp(f64::NEG_INFINITY) < 1e-307 && exp(1e6) > 1e307);
+        assert!(exp(f64::NEG_INFINITY) < 1e-260 && exp(1e6) > 1e307);
     }
 }
