@@ -2,7 +2,9 @@
 
 use consilience::data::Formula;
 use consilience::model::Family;
-use consilience::study::{Combine, Local, Missing, ShareRule, SplitBy, StudyFile};
+use consilience::study::{
+    Combine, Heredity, Local, Missing, SelectBy, ShareRule, SplitBy, StudyFile,
+};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -152,6 +154,8 @@ fn every_choice_of_the_study_is_described() {
         .chain(Missing::ALL.map(Missing::name))
         .chain(SplitBy::NAMES)
         .chain(Family::ALL.map(Family::name))
+        .chain(SelectBy::ALL.map(SelectBy::name))
+        .chain(Heredity::ALL.map(Heredity::name))
         .map(|name| format!("`\"{name}\"`"));
     let own = Family::ALL.into_iter().filter_map(Family::extra);
     for shown in names.chain(own.map(|name| format!("`{name}`"))) {
@@ -388,4 +392,47 @@ fn every_field_of_the_document_is_described() {
         let one_round = example["models"][0]["combination"].is_null();
         same_keys(&example, if one_round { &normal } else { &exact }, "");
     }
+}
+
+/// `select` on a study, which must finish.
+fn select(study: &Path, flags: &[&str]) -> String {
+    let run = Command::new(env!("CARGO_BIN_EXE_consilience"))
+        .arg("select")
+        .arg(study)
+        .args(flags)
+        .output()
+        .expect("the program runs");
+    let finished = matches!(run.status.code(), Some(0 | 1));
+    assert!(finished, "{flags:?}: {:?}\n{}", run.status, String::from_utf8_lossy(&run.stderr));
+    String::from_utf8(run.stdout).expect("UTF-8")
+}
+
+#[test]
+fn every_field_of_a_selection_is_described() {
+    let study = root().join("examples/select.toml");
+    let mut known = BTreeSet::new();
+    for method in ["enumerate", "search", "reversible-jump", "jump-shares"] {
+        let flags = ["--json", "--draws", "1000", "--models", "glu + bmi,glu", "--method", method];
+        let text = select(&study, &flags);
+        let document: Value = serde_json::from_str(&text).expect("one JSON document");
+        fields(&document, "", &mut known);
+    }
+    // Those have their place in docs/json.md.
+    let elsewhere = ["partition.", "traffic.", "warning.", "estimate."];
+    known.retain(|field| !elsewhere.iter().any(|part| field.starts_with(part)));
+    let text = page("select.md");
+    let described: BTreeSet<String> =
+        rows(&section(&text, "The JSON document")).into_iter().map(|(field, _)| field).collect();
+    assert_eq!(described, known, "docs/select.md (left) and the program (right) differ");
+}
+
+#[test]
+fn the_first_look_is_what_the_program_prints() {
+    let printed =
+        select(&root().join("examples/select.toml"), &["--top", "5", "--kernel", "portable"]);
+    let text = page("select.md");
+    let shown = blocks(&text).into_iter().find(|b| b.language == "text").expect("an output");
+    // The seconds are nobody's promise.
+    let (printed, _) = printed.trim_end().rsplit_once(", ").expect("a time");
+    assert_eq!(shown.text.trim_end(), printed);
 }

@@ -161,7 +161,8 @@ impl Plane {
             for (parameter, &place) in model.coefficients().iter().zip(columns) {
                 taken.extend(parameter.prior.fixed().map(|value| (place, value)));
             }
-            0.5 * log(all.gaussian(&places, &taken).rest() / all.observations)
+            // The root of a sum of squares.
+            log(all.gaussian(&places, &taken).rest()) - 0.5 * log(all.observations)
         };
         let all_of_them: Vec<usize> = (0..d).collect();
         let own: Vec<usize> = always.into_iter().filter(|&j| j < d).collect();

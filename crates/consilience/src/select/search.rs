@@ -193,13 +193,13 @@ fn warnings(
         let message = format!(
             "{pairs} pairs of draws are worth only {ess:.0}: the normal approximation that they are made from misses much of the posterior"
         );
-        warnings.push(Warning::new(Level::Unreliable, "ess", message, advice).value(ess));
+        warnings.push(Warning::new(Level::Unreliable, "low-ess", message, advice).value(ess));
     }
     if let Some(k_hat) = k_hat.filter(|k| *k > HEAVY) {
         let message = format!(
             "the weights of draws have a heavy tail (k̂ = {k_hat:.2}, over {HEAVY}): their error bars may be too small"
         );
-        warnings.push(Warning::new(Level::Unreliable, "k-hat", message, advice).value(k_hat));
+        warnings.push(Warning::new(Level::Unreliable, "pareto-k", message, advice).value(k_hat));
     }
     let worst = inclusion.iter().filter_map(|e| e.se).fold(0.0, f64::max);
     if worst > se_target {

@@ -188,7 +188,7 @@ fn warnings(
                 space.terms[term].label
             );
             let advice = "use more draws, or a search that does not jump";
-            let warning = Warning::new(Level::Unreliable, "r-hat", message, advice);
+            let warning = Warning::new(Level::Unreliable, "not-mixed", message, advice);
             warnings.push(warning.shard(s).value(r_hat));
         }
         if shard.missing > 0.01 {
