@@ -16,9 +16,6 @@ use std::time::Instant;
 /// How wide the bar of a probability of 1 is.
 const BAR: f64 = 30.0;
 
-/// Models and terms with less than this are not drawn in the map.
-const MAPPED: usize = 20;
-
 pub fn run(arguments: &SelectArguments) -> Result<ExitCode> {
     let start = Instant::now();
     if let Some(folder) = &arguments.out {
@@ -79,15 +76,15 @@ fn of(selection: &Selection) -> String {
     let partition = &selection.partition;
     let _ = writeln!(
         out,
-        "{} rows in {} (by {}, partition {})\n{} {} of {}, {} candidates, prior {}, by {}\n",
-        grouped(partition.rows as f64),
+        "{} in {} (by {}, partition {})\n{} {} of {}, {}, prior {}, by {}\n",
+        counted(partition.rows, "row"),
         counted(partition.shards, "shard"),
         partition.by,
         partition.hash,
         models(selection.space),
         selection.family,
         selection.outcome,
-        selection.inclusion.len(),
+        counted(selection.inclusion.len(), "candidate"),
         selection.prior,
         selection.method
     );
@@ -115,8 +112,7 @@ fn models(count: f64) -> String {
 
 fn probability(p: f64, se: Option<f64>) -> String {
     match se {
-        None => text::probability(p),
-        Some(se) if se == 0.0 => text::probability(p),
+        None | Some(0.0) => text::probability(p),
         Some(se) if p < 1e-4 => format!("{p:.1e} ± {se:.0e}"),
         Some(se) => {
             format!("{p:.4} ± {}", if se < 5e-5 { format!("{se:.0e}") } else { format!("{se:.4}") })
@@ -181,6 +177,9 @@ fn listed(selection: &Selection) -> String {
                 _ => " of the draws of the shard that has most of them",
             }
         );
+    }
+    if matches!(selection.method, "reversible-jump" | "jump-shares") {
+        out += "Models that no chain visited are not counted.\n";
     }
     let _ = writeln!(out, "Most probable model: {}.", name(&selection.best_model));
     let _ = writeln!(out, "Median model (terms over one half): {}.", name(&selection.median_model));
@@ -247,7 +246,7 @@ fn jumps(selection: &Selection) -> String {
     }
     let head = ["log Bayes factor by jumps", "visits", "acceptance", "bridge"];
     let mut rows = vec![head.map(String::from)];
-    for pair in selection.jumps.iter().take(MAPPED) {
+    for pair in &selection.jumps {
         let shown = |e: Option<Estimate>| e.map_or(String::new(), estimate);
         rows.push([
             format!("{} / {}", name(&pair.first), name(&pair.second)),
@@ -263,12 +262,7 @@ fn how(selection: &Selection) -> String {
     let d = &selection.diagnostics;
     let mut out = format!("\n{} looked at", models(d.models));
     if let (Some(pairs), Some(ess)) = (d.pairs, d.ess) {
-        let _ = write!(
-            out,
-            ", {} worth {}",
-            format!("{} pairs of draws", grouped(pairs as f64)),
-            grouped(ess)
-        );
+        let _ = write!(out, ", {} pairs of draws worth {}", grouped(pairs as f64), grouped(ess));
     }
     let traffic = &selection.traffic;
     let shards = selection.partition.shards.max(1) as u64;

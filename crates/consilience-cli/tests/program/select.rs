@@ -104,8 +104,8 @@ fn a_run_directory_and_sites_choose_too() {
         let rows = rows.lines().enumerate().filter(|(i, _)| i % 2 == k).map(|(_, row)| row);
         format!("{head}\n{}\n", rows.collect::<Vec<_>>().join("\n"))
     };
-    folder.write("a.csv", &half(0));
-    folder.write("b.csv", &half(1));
+    folder.write("a.csv", half(0));
+    folder.write("b.csv", half(1));
     let study = study.replace("[split]\nshards = 3\n", "");
     folder.write("sites.toml", &study);
     let ask = folder.run(&["ask", "sites.toml", "--sites", "a,b", "--run", "sites"]);

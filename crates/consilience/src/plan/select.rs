@@ -120,8 +120,7 @@ impl<E: Engine> Plan<E> {
             let parents = candidates().enumerate().filter(|(_, part)| inside(part, whole));
             terms[t].parents = parents.map(|(o, _)| o).collect();
         }
-        Space::new(terms, select.heredity, model.dim(), &select.prior)
-            .map_err(|error| in_select(error))
+        Space::new(terms, select.heredity, model.dim(), &select.prior).map_err(in_select)
     }
 
     fn selection(
@@ -265,7 +264,13 @@ fn prior_inclusion(space: &Space) -> Vec<Option<f64>> {
 /// The model whose terms these are, in any order.
 fn model_of(space: &Space, text: &str) -> Result<Subset> {
     let mut model = Subset::EMPTY;
-    for label in text.split('+').map(str::trim).filter(|label| !label.is_empty() && *label != "1") {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(Error::input(
+            "a model that is named has no terms; write 1 for the one that has only what all have",
+        ));
+    }
+    for label in text.split('+').map(str::trim).filter(|label| *label != "1") {
         let parts = |label: &str| -> BTreeSet<String> {
             label.split(':').map(|part| part.trim().to_string()).collect()
         };

@@ -23,6 +23,9 @@ use std::sync::Arc;
 /// How far below the highest node the integrand no longer counts, in nats.
 const LOW: f64 = 32.0;
 
+/// What rounding may do to a log evidence, in nats.
+const ROUNDING: f64 = 1e-7;
+
 /// The same for the likeliest model alone, when other peaks are looked for.
 const NEGLIGIBLE: f64 = 45.0;
 
@@ -222,10 +225,14 @@ impl Plane {
             return Ok(node(value)?.map(|node| vec![node]));
         }
         let step = 0.5 / (2.0 * self.observations.max(0.5)).sqrt();
-        // Both ends may be −∞, where some coefficients fit every row.
-        let known = |end: f64| end.clamp(self.log_sd.centre() - 60.0, self.log_sd.centre() + 60.0);
-        let (low, high) = (known(self.range.0), known(self.range.1));
-        let peaks = self.peaks(space, low - 20.0 * step, high + 20.0 * step, step);
+        // Below that rounding errors of sums of squares count. Where all rows are fitted the range has no end.
+        let floor = 0.5 * log(f64::EPSILON * self.square.max(f64::MIN_POSITIVE) / ROUNDING);
+        let known = |end: f64| if end > floor { end } else { floor };
+        let (low, high) = (known(self.range.0 - 20.0 * step), known(self.range.1 + 20.0 * step));
+        let peaks = self.peaks(space, low, high, step);
+        if peaks.is_empty() {
+            return Ok(None);
+        }
         let mut nodes: Vec<(i64, Node)> = Vec::new();
         let from = peaks[0].0;
         let mut best = f64::NEG_INFINITY;
@@ -245,6 +252,10 @@ impl Plane {
                     falling = if height < best - LOW { falling + 1 } else { 0 };
                     if falling == 3 {
                         break;
+                    }
+                    // Too much of it is where nothing can be computed.
+                    if from + k as f64 * step < floor {
+                        return Ok(None);
                     }
                     if nodes.len() > MOST_NODES {
                         return Err(Error::numeric(

@@ -1,7 +1,7 @@
 //! Draws of model and coefficients together, and what they say about every model.
 //!
 //! A model γ is drawn from q' = 0.6·q + 0.1·√q + 0.1 on the heaviest ones alone + 0.2 on the rarer side of every
-//! term, q being the centre's picture of how likely models are; then a pair θ = m ± s of its coefficients from g, a normal density of the picture with a
+//! term, q being the centre's picture of how likely models are (where chains made the picture, from q as they came by); then a pair θ = m ± s of its coefficients from g, a normal density of the picture with a
 //! tenth of Student's t. With f the likelihood times the priors and Z̃ the picture's total,
 //!
 //! ```text
@@ -23,18 +23,21 @@ use crate::{Error, Result};
 use libm::{exp, lgamma, log, log1p};
 use rand::RngExt;
 use rayon::prelude::*;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// The smaller parts of q'.
 const BY_ROOT: f64 = 0.1;
-const BY_LIST: f64 = 0.1;
+const BY_TOP: f64 = 0.1;
 const BY_SIDES: f64 = 0.2;
 
 /// Terms of which the rarer side is rarer than this are sure enough.
 const SURE: f64 = 1e-4;
 
-/// How many of the heaviest models the last part is about.
-const LISTED: usize = 20;
+/// The share of draws by q that is by the walk in any case, whatever the list of the heaviest models holds.
+const BY_WALK: f64 = 0.1;
+
+/// How many of the heaviest models get draws alike.
+const TOP: usize = 20;
 
 /// Degrees of freedom, and the share, of the heavy-tailed part of g; every tenth pair is from it.
 const DF: f64 = 6.0;
@@ -48,6 +51,9 @@ const WIDER: f64 = 1.1;
 /// How much wider where an error bar rests on k pairs alone, times 1/k: as Student's t with so few degrees of
 /// freedom is wider than a normal.
 const FEW: f64 = 1.5;
+
+/// The largest error of a single model that is told from larger ones.
+const LARGEST: f64 = 10.0;
 
 /// A pair of draws.
 #[derive(Debug, Clone)]
@@ -123,16 +129,20 @@ pub(super) fn draw(
                 - picture.log_total;
             sides[side] = 0.5 * exp(log_v);
             if !sides[side].is_finite() {
-                return Err(Error::numeric(format!(
-                    "the weight of a draw of the model `{}` is no number: the likelihood there is beyond all that its approximation promised",
-                    picture.space.name(&at.model)
-                )));
+                return Err(missed());
             }
         }
         let x = exp(at.log_weight - picture.log_total - at.log_proposed + log_h[i]);
         found.push(Pair { model: at.model, sides, x, thetas: own });
     }
     Ok(found)
+}
+
+/// Where draws have no weight, or one beyond all numbers.
+fn missed() -> Error {
+    Error::numeric(
+        "the normal approximation that draws of models are made from misses the posterior altogether: there are too few rows for so many candidates, or some terms fit every row; write method = \"enumerate\" under [select] (up to 4,096 models), use tighter priors, or name fewer candidates",
+    )
 }
 
 /// Log densities of the normal and of the mixture at this squared distance, in k coordinates.
@@ -156,92 +166,130 @@ fn strata(count: usize, rng: &mut Stream) -> Vec<f64> {
 /// Draws models from q', with what is known of each.
 fn models<'p>(picture: &'p Picture, pairs: usize, rng: &mut Stream) -> Result<Vec<Drawn<'p>>> {
     let weights = &picture.weights;
-    let by_root = ((BY_ROOT * pairs as f64) as usize).max(1);
-    let by_list = ((BY_LIST * pairs as f64) as usize).max(1);
-    let sides = Sides::new(picture);
-    let by_sides = if sides.ends.is_empty() { 0 } else { (BY_SIDES * pairs as f64) as usize };
-    let by_weight = pairs.saturating_sub(by_root + by_list + by_sides).max(1);
-    let (first, second) = (strata(by_weight, rng), strata(by_root, rng));
     let quadratic = &picture.places[0].quadratic;
+    if !weights.is_exact() {
+        // Chains draw from q as it is.
+        let (drawn, _) = weights.draw(picture.space, quadratic, &strata(pairs, rng), &[]);
+        let with =
+            |(model, walked): (Subset, f64)| (model, walked, walked - weights.log_total, walked);
+        return known(picture, drawn.into_iter().map(with).collect());
+    }
+    let list = List::new(picture);
+    let share = |part: f64| (part * pairs as f64) as usize;
+    let (by_root, by_top) = (share(BY_ROOT).max(1), share(BY_TOP).max(1));
+    let by_sides = if list.sides.is_empty() { 0 } else { share(BY_SIDES) };
+    let rest = pairs.saturating_sub(by_root + by_top + by_sides).max(2);
+    // Models of the list by what is known of them now, the others by the walk, as much as they hold; rounded, so that
+    // the last digit of a sum does not decide.
+    let by_list = (((1.0 - BY_WALK) * rest as f64 * list.mass).round() as usize).min(rest - 1);
+    let by_walk = rest - by_list;
+    let (first, second) = (strata(by_walk, rng), strata(by_root, rng));
     let (mut drawn, more) = weights.draw(picture.space, quadratic, &first, &second);
     drawn.extend(more);
-    let list: Vec<(Subset, f64)> = weights.top.iter().take(LISTED).copied().collect();
     // In turn, from a random one on.
-    let start = rng.random_range(0..list.len().max(1));
-    drawn.extend((0..by_list).filter_map(|i| list.get((start + i) % list.len().max(1))));
-    drawn.extend(strata(by_sides, rng).into_iter().map(|position| sides.at(position)));
-    let members: HashSet<Subset> = list.iter().map(|(model, _)| *model).collect();
+    let top = TOP.min(list.models.len()).max(1);
+    let start = rng.random_range(0..top);
+    let mut numbers: Vec<usize> = (0..by_top).map(|i| (start + i) % top).collect();
+    numbers.extend(strata(by_list, rng).iter().map(|&at| place(&list.ends, at)));
+    numbers.extend(strata(by_sides, rng).iter().map(|&at| place(&list.sides, at)));
+    drawn.extend(numbers.iter().filter_map(|&k| list.models.get(k)).map(|m| (m.0, m.1)));
     let total = drawn.len() as f64;
-    let parts = [by_weight, by_root, by_list, by_sides].map(|part| part as f64 / total);
-    let mut distinct: Vec<Subset> = drawn.iter().map(|(model, _)| *model).collect();
+    let parts = [by_walk, by_root, by_top, by_list, by_sides].map(|part| part as f64 / total);
+    let of = |(model, walked): (Subset, f64)| {
+        let number = list.numbers.get(&model).copied();
+        let step = |ends: &[f64], k: usize| match k {
+            _ if ends.is_empty() => 0.0,
+            0 => ends[0],
+            k => ends[k] - ends[k - 1],
+        };
+        let proposed = parts[0] * exp(walked - weights.log_total)
+            + parts[1] * exp(0.5 * walked - weights.log_root)
+            + number.map_or(0.0, |k| {
+                let on_top = if k < top { 1.0 / top as f64 } else { 0.0 };
+                parts[2] * on_top + parts[3] * step(&list.ends, k) + parts[4] * step(&list.sides, k)
+            });
+        let log_weight = picture.log_weight(&model, walked);
+        (model, walked, log(proposed), log_weight)
+    };
+    known(picture, drawn.into_iter().map(of).collect())
+}
+
+/// The number of the stretch of a cumulative distribution that has this position.
+fn place(ends: &[f64], position: f64) -> usize {
+    ends.partition_point(|end| *end <= position).min(ends.len().saturating_sub(1))
+}
+
+/// The models with their normal approximations.
+fn known<'p>(picture: &'p Picture, drawn: Vec<(Subset, f64, f64, f64)>) -> Result<Vec<Drawn<'p>>> {
+    let mut distinct: Vec<Subset> = drawn.iter().map(|d| d.0).collect();
     distinct.sort_unstable();
     distinct.dedup();
     let normals: HashMap<Subset, Option<(&Around, Normal)>> =
         distinct.into_par_iter().map(|model| (model, picture.normal(&model))).collect();
-    let of = |(model, walked): (Subset, f64)| {
-        let listed = if members.contains(&model) { 1.0 / list.len() as f64 } else { 0.0 };
-        let proposed = parts[0] * exp(walked - weights.log_total)
-            + parts[1] * exp(0.5 * walked - weights.log_root)
-            + parts[2] * listed
-            + parts[3] * sides.share(&model);
+    let of = |(model, _, log_proposed, log_weight): (Subset, f64, f64, f64)| {
         let (around, normal) = normals[&model].clone().ok_or_else(|| {
             let name = picture.space.name(&model);
             Error::numeric(format!(
                 "the curvature of the model `{name}` cannot be computed with: its columns are too different in size, or nearly the same; write them as scale(x)"
             ))
         })?;
-        let log_weight = picture.log_weight(&model, walked);
-        Ok(Drawn { model, log_proposed: log(proposed), log_weight, around, normal })
+        Ok(Drawn { model, log_proposed, log_weight, around, normal })
     };
     drawn.into_iter().map(of).collect()
 }
 
-/// The heaviest models with each of which a term is on its rarer side: an error of the picture there moves the
-/// term's probability most, and draws by weight hardly ever go there.
-struct Sides {
+/// The heaviest models, by what is known of them now.
+struct List {
+    /// With log w of the walk, heaviest first.
     models: Vec<(Subset, f64)>,
-    /// Where each model ends in the cumulative distribution.
+    numbers: HashMap<Subset, usize>,
+    /// Which share of all models' weight they hold.
+    mass: f64,
+    /// Where each ends in the cumulative distribution of weights.
     ends: Vec<f64>,
-    shares: HashMap<Subset, f64>,
+    /// The same where a term is on its rarer side, all terms alike: an error of the picture there moves a term's
+    /// probability most, and draws by weight hardly ever go there. Empty where no term is in doubt.
+    sides: Vec<f64>,
 }
 
-impl Sides {
-    fn new(picture: &Picture) -> Sides {
-        let weights = &picture.weights;
-        let rarer = |t: usize, model: &Subset| model.contains(t) == (weights.inclusion[t] < 0.5);
-        let rare = |t: &usize| weights.inclusion[*t].min(1.0 - weights.inclusion[*t]) > SURE;
-        let terms: Vec<usize> = (0..weights.inclusion.len()).filter(rare).collect();
-        let of_model = |(model, walked): &(Subset, f64)| -> f64 {
-            let of = |t: &&usize| 1.0 / weights.inclusion[**t].min(1.0 - weights.inclusion[**t]);
-            let sides = terms.iter().filter(|t| rarer(**t, model));
-            exp(walked - weights.log_total) * sides.map(|t| of(&t)).sum::<f64>()
+impl List {
+    fn new(picture: &Picture) -> List {
+        let walked: HashMap<Subset, f64> = picture.weights.top.iter().copied().collect();
+        let heaviest = picture.heaviest();
+        let shares: Vec<f64> = heaviest.iter().map(|(_, w)| exp(w - picture.log_total)).collect();
+        let p = &picture.inclusion;
+        let rarer = |t: usize| p[t].min(1.0 - p[t]);
+        let terms: Vec<usize> = (0..p.len()).filter(|&t| rarer(t) > SURE).collect();
+        let side = |(k, (model, _)): (usize, &(Subset, f64))| -> f64 {
+            let on = terms.iter().filter(|&&t| model.contains(t) == (p[t] < 0.5));
+            shares[k] * on.map(|&t| 1.0 / rarer(t)).sum::<f64>()
         };
-        let mut models = weights.top.clone();
-        let mut shares: Vec<f64> = models.iter().map(of_model).collect();
-        let mut kept = shares.iter().map(|w| *w > 0.0);
-        models.retain(|_| kept.next().unwrap_or(false));
-        shares.retain(|w| *w > 0.0);
-        let total: f64 = shares.iter().sum();
-        let mut passed = 0.0;
-        let ends = shares
-            .iter()
-            .map(|w| {
-                passed += w / total;
-                passed
-            })
-            .collect();
-        let shares = models.iter().zip(&shares).map(|((m, _), w)| (*m, w / total)).collect();
-        Sides { models, ends, shares }
+        let sides: Vec<f64> = heaviest.iter().enumerate().map(side).collect();
+        List {
+            models: heaviest
+                .iter()
+                .map(|(m, w)| (*m, walked.get(m).copied().unwrap_or(*w)))
+                .collect(),
+            numbers: heaviest.iter().enumerate().map(|(k, (m, _))| (*m, k)).collect(),
+            mass: shares.iter().sum::<f64>().min(1.0),
+            ends: cumulative(&shares),
+            sides: cumulative(&sides),
+        }
     }
+}
 
-    fn at(&self, position: f64) -> (Subset, f64) {
-        let k = self.ends.partition_point(|end| *end <= position);
-        self.models[k.min(self.models.len() - 1)]
+/// Where parts of these sizes end, as shares of their sum; none where that is 0.
+fn cumulative(parts: &[f64]) -> Vec<f64> {
+    let total: f64 = parts.iter().sum();
+    if !(total > 0.0 && total.is_finite()) {
+        return Vec::new();
     }
-
-    fn share(&self, model: &Subset) -> f64 {
-        self.shares.get(model).copied().unwrap_or(0.0)
-    }
+    let mut passed = 0.0;
+    let mut end = |part: &f64| {
+        passed += part / total;
+        passed
+    };
+    parts.iter().map(&mut end).collect()
 }
 
 /// What pairs of draws say.
@@ -260,9 +308,7 @@ impl<'p> Weighed<'p> {
         let mean = pairs.iter().map(Pair::v).sum::<f64>() / count;
         let ratio = mean * count / pairs.iter().map(|p| p.x).sum::<f64>();
         if !(mean > 0.0 && ratio.is_finite() && mean.is_finite()) {
-            return Err(Error::numeric(
-                "no draw has any weight: the approximation at the centre misses the posterior",
-            ));
+            return Err(missed());
         }
         let residual = |p: &Pair| (p.v() - ratio * p.x) * (p.v() - ratio * p.x);
         let pooled = pairs.iter().map(residual).sum::<f64>() / count / (mean * mean);
@@ -271,9 +317,11 @@ impl<'p> Weighed<'p> {
 
     /// How many independent pairs of the posterior they are worth.
     pub(super) fn ess(&self) -> f64 {
-        let count = self.pairs.len() as f64;
-        let square: f64 = self.pairs.iter().map(|p| p.v() * p.v()).sum();
-        (self.mean * count) * (self.mean * count) / square
+        // By the largest, so that no square is lost.
+        let most = self.pairs.iter().map(Pair::v).fold(0.0, f64::max);
+        let sum: f64 = self.pairs.iter().map(|p| p.v() / most).sum();
+        let square: f64 = self.pairs.iter().map(|p| (p.v() / most) * (p.v() / most)).sum();
+        sum * sum / square
     }
 
     /// The tail shape of the weights.
@@ -298,6 +346,23 @@ impl<'p> Weighed<'p> {
         let variance = (own + SHRINK * self.pooled * known * (1.0 - known)) / (count + SHRINK);
         let wider = WIDER.max(1.0 + FEW * fourth / (own * own).max(f64::MIN_POSITIVE));
         Estimate::new((known + off).clamp(0.0, 1.0), wider * (variance.max(0.0) / count).sqrt())
+    }
+
+    /// How far the picture's total is off, in nats.
+    pub(super) fn off(&self) -> f64 {
+        log(self.ratio)
+    }
+
+    /// How far the picture is off for single models, in nats: a root mean square over pairs.
+    pub(super) fn spread(&self) -> f64 {
+        let log_ratio = |p: &Pair| log(p.v() / (self.ratio * p.x)).clamp(-LARGEST, LARGEST);
+        let squares: f64 = self.pairs.iter().map(|p| log_ratio(p) * log_ratio(p)).sum();
+        (squares / self.pairs.len() as f64).sqrt()
+    }
+
+    /// How many pairs are of this model.
+    pub(super) fn pairs_of(&self, model: &Subset) -> usize {
+        self.pairs.iter().filter(|p| p.model == *model).count()
     }
 
     /// log of the sum over all models, given the picture's.

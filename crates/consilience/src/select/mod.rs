@@ -22,7 +22,7 @@ use crate::engine::Session;
 use crate::estimate::Estimate;
 use crate::space::{Space, Subset};
 use crate::study::{Combine, Select, SelectBy};
-use crate::{Error, Result, Warning};
+use crate::{Error, Level, Result, Warning};
 
 /// Up to so many models are computed one by one unless the study says otherwise.
 const FEW: f64 = 64.0;
@@ -66,18 +66,47 @@ pub(crate) fn find(
             setting.options.combine,
             space.models()
         ))),
-        SelectBy::Auto | SelectBy::Search => {
-            if gaussian::suits(setting)
-                && let Some(found) = gaussian::select(session, setting, space, select.top)?
-            {
-                return Ok(found);
+        SelectBy::Auto => {
+            let found = all_at_once(session, setting, space, select);
+            let why = match &found {
+                Ok(found) => found.warnings.iter().find(|w| w.level >= Level::Unreliable),
+                Err(_) => None,
+            };
+            let why = match (&found, why) {
+                (Err(Error::Numeric { .. }), _) => "it fails".to_string(),
+                (_, Some(warning)) => warning.message.clone(),
+                _ => return found,
+            };
+            if space.models() > MANY {
+                return found;
             }
-            search::find(session, setting, space, select)
+            // Few enough to be sure of.
+            let mut found = enumerate::find(session, setting, space, select)?;
+            let message = format!("every model was computed by itself, since by a search {why}");
+            let advice = "nothing needs to be done";
+            found.warnings.push(Warning::new(Level::Note, "auto-method", message, advice));
+            Ok(found)
         }
+        SelectBy::Search => all_at_once(session, setting, space, select),
         SelectBy::ReversibleJump | SelectBy::JumpShares => {
             jump::find(session, setting, space, select, named)
         }
     }
+}
+
+/// By statistics where they are enough, by draws otherwise.
+fn all_at_once(
+    session: &Session,
+    setting: &Setting,
+    space: &Space,
+    select: &Select,
+) -> Result<Found> {
+    if gaussian::suits(setting)
+        && let Some(found) = gaussian::select(session, setting, space, select.top)?
+    {
+        return Ok(found);
+    }
+    search::find(session, setting, space, select)
 }
 
 /// The evidences of these models, one by one.

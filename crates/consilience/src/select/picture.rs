@@ -1,7 +1,7 @@
 //! All models as the centre sees them: how likely each is, by normal approximations, and where its coefficients are.
 
 use super::centre::{Around, Centre};
-use super::sites::Site;
+use super::sites::{self, Site};
 use super::weights::Weights;
 use crate::math::{dot, log_sum_exp, stream};
 use crate::space::{Normal, Space, Subset};
@@ -12,6 +12,11 @@ use std::collections::HashMap;
 
 /// Places beside the centre at which the likelihood is expanded: the likeliest models' modes.
 const PLACES: usize = 16;
+
+/// Rounds of that, half a squared decrement at which a mode is near enough, and the shortest part of a step.
+const STEPS: usize = 8;
+const CLOSE: f64 = 0.02;
+const SHORTEST: f64 = 1e-3;
 
 /// Models that stand for all in the average that the centre moves to.
 const AVERAGED: usize = 200;
@@ -36,6 +41,8 @@ pub(super) struct Picture<'a> {
     pub moves: usize,
     /// Per place c, A·c and c'A·c with A the curvature at the centre; none before there are further places.
     reach: Vec<(Vec<f64>, f64)>,
+    /// Models that have a place of their own.
+    own: HashMap<Subset, usize>,
     /// log w of models whose weight was made better.
     refined: HashMap<Subset, f64>,
     /// log Σ w, with what was made better.
@@ -43,6 +50,8 @@ pub(super) struct Picture<'a> {
     /// Shares of the total, with what was made better.
     pub inclusion: Vec<f64>,
     pub sizes: Vec<f64>,
+    /// Parameters of which prior and data want different things, and neither gives way.
+    pub split: Vec<usize>,
 }
 
 impl<'a> Picture<'a> {
@@ -105,6 +114,9 @@ impl<'a> Picture<'a> {
                 }
                 let (inclusion, sizes) = (weights.inclusion.clone(), weights.sizes.clone());
                 let log_total = weights.log_total;
+                let averaged = average(space, &around, &weights);
+                let is_split = |j: &usize| averaged.is_split(*j, &sites[*j], &centre.priors[*j]);
+                let split = (0..sites.len()).filter(is_split).collect();
                 let (places, refined) = (vec![around], HashMap::new());
                 return Ok(Picture {
                     space,
@@ -117,6 +129,8 @@ impl<'a> Picture<'a> {
                     inclusion,
                     sizes,
                     reach: Vec::new(),
+                    own: HashMap::new(),
+                    split,
                 });
             }
             let next = average(space, &around, &weights).mean;
@@ -134,25 +148,54 @@ impl<'a> Picture<'a> {
     }
 
     /// Expands the likelihood at the likeliest models' modes, and makes the weights of the heaviest models better
-    /// by the place that is nearest to each.
+    /// by the place that is nearest to each. Where a mode turns out to be elsewhere, the model goes on climbing.
     pub(super) fn refine(&mut self, centre: &Centre) -> Result<()> {
-        let main = &self.places[0];
-        let modes: Vec<Vec<f64>> = self
-            .weights
-            .top
-            .iter()
-            .take(PLACES)
-            .filter_map(|(model, _)| {
-                let normal = main.quadratic.normal(self.space, model)?;
-                Some(main.theta(&normal.coordinates, &normal.mean))
-            })
-            .collect();
-        if !modes.is_empty() {
-            let found = centre.expand(&modes)?;
-            for (mode, at) in modes.into_iter().zip(found).filter(|(_, at)| at.value.is_finite()) {
-                self.places.push(Around::new(self.space, mode, &at, &self.sites));
+        // Per model, how high its own place is, and which part of a step is tried next.
+        let mut heights: HashMap<Subset, (f64, f64)> = HashMap::new();
+        for _ in 0..STEPS {
+            let mut asked: Vec<(Subset, Vec<f64>)> = Vec::new();
+            for (model, _) in self.heaviest().into_iter().take(PLACES) {
+                let Some((around, normal)) = self.normal(&model) else { continue };
+                let mode = around.theta(&normal.coordinates, &normal.mean);
+                match (self.own.get(&model), heights.get(&model)) {
+                    (Some(&place), Some(&(_, part))) => {
+                        let from = &self.places[place].place;
+                        let step: Vec<f64> = mode.iter().zip(from).map(|(m, f)| m - f).collect();
+                        let curvature = &self.places[place].quadratic.precision;
+                        if 0.5 * curvature.quadratic(&step) > CLOSE && part > SHORTEST {
+                            let next = from.iter().zip(&step).map(|(f, s)| f + part * s).collect();
+                            asked.push((model, next));
+                        }
+                    }
+                    _ => asked.push((model, mode)),
+                }
             }
+            if asked.is_empty() {
+                break;
+            }
+            let points: Vec<Vec<f64>> = asked.iter().map(|(_, point)| point.clone()).collect();
+            let found = centre.expand(&points)?;
+            for ((model, point), at) in asked.into_iter().zip(found) {
+                let density = |j: usize| self.sites[j].log_density(point[j]);
+                let own = self.space.coordinates(&model);
+                let height = at.value + own.iter().map(|&j| density(j)).sum::<f64>();
+                match heights.get_mut(&model) {
+                    Some((known, part)) if height.is_nan() || height < *known => *part *= 0.25,
+                    _ if !height.is_finite() => {}
+                    _ => {
+                        heights.insert(model, (height, 1.0));
+                        self.own.insert(model, self.places.len());
+                        self.places.push(Around::new(self.space, point, &at, &self.sites));
+                    }
+                }
+            }
+            self.weigh_anew();
         }
+        Ok(())
+    }
+
+    /// Weighs the heaviest models by the places that there are.
+    fn weigh_anew(&mut self) {
         let curvature = &self.places[0].quadratic.precision;
         let reach = |place: &Around| {
             let curved = curvature.times(&place.place);
@@ -160,6 +203,10 @@ impl<'a> Picture<'a> {
             (curved, own)
         };
         self.reach = self.places.iter().map(reach).collect();
+        // What chains came by is a sample, whose weights nobody can change.
+        if !self.weights.is_exact() {
+            return;
+        }
         let better: Vec<(Subset, f64, f64)> = self
             .weights
             .top
@@ -172,7 +219,6 @@ impl<'a> Picture<'a> {
             })
             .collect();
         self.take_in(&better);
-        Ok(())
     }
 
     /// Puts these new weights in the place of the old ones, and makes all sums anew.
@@ -218,6 +264,10 @@ impl<'a> Picture<'a> {
 
     /// A model's normal approximation at the nearest place.
     pub(super) fn normal(&self, model: &Subset) -> Option<(&Around, Normal)> {
+        if let Some(&own) = self.own.get(model) {
+            let place = &self.places[own];
+            return place.quadratic.normal(self.space, model).map(|normal| (place, normal));
+        }
         let main = &self.places[0];
         let first = main.quadratic.normal(self.space, model)?;
         let theta = main.theta(&first.coordinates, &first.mean);
@@ -247,6 +297,15 @@ struct Averaged {
 }
 
 impl Averaged {
+    /// Whether a prior and what everything else says make a density with two peaks.
+    fn is_split(&self, j: usize, site: &Site, prior: &crate::model::Prior) -> bool {
+        self.marginals[j].is_some_and(|(precision, shift)| {
+            let (precision, shift) =
+                (precision - site.precision, shift - site.precision * site.mean);
+            precision > 0.0 && sites::is_split(prior, shift / precision, 1.0 / precision)
+        })
+    }
+
     fn matched(&self, j: usize, site: &Site, prior: &crate::model::Prior) -> Site {
         match self.marginals[j] {
             Some((precision, shift)) => {

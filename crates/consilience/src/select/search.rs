@@ -27,6 +27,15 @@ const POOR: f64 = 0.1;
 /// How often that is tried.
 const TRIES: usize = 3;
 
+/// The picture's error of single models, in nats, from which on more draws are made whatever their error bars.
+const ROUGH: f64 = 0.15;
+
+/// How far the total of all models may be off at the centre, in nats, for draws to mend it.
+const FAR: f64 = 1.0;
+
+/// Fewer pairs than this say nothing of a model by itself.
+const OWN_PAIRS: usize = 4;
+
 /// Fewer effective pairs than this, or a heavier tail, are no ground for an error bar.
 const LEAST_ESS: f64 = 100.0;
 const HEAVY: f64 = 0.7;
@@ -69,13 +78,17 @@ pub(super) fn find(
     loop {
         let weighed = Weighed::new(&pairs)?;
         let worst = inclusion(&picture, &weighed).iter().filter_map(|e| e.se).fold(0.0, f64::max);
-        let wanted = pairs.len() as f64 * (worst / select.se_target) * (worst / select.se_target);
+        let over = (worst / select.se_target) * (worst / select.se_target);
+        let for_errors = if over > 1.0 { 1.2 * over * pairs.len() as f64 } else { 0.0 };
+        // An error bar from few draws of a rough picture is rough itself.
+        let rough = weighed.spread() / ROUGH;
+        let wanted = for_errors.max(PAIRS as f64 * (1.0 + rough * rough));
         let most = options.draws.max(PAIRS);
-        if worst <= select.se_target || pairs.len() >= most {
+        let more = (wanted as usize).min(most).saturating_sub(pairs.len());
+        // A little less than it takes is no reason for another round.
+        if pairs.len() >= most || worst <= select.se_target && more < pairs.len() / 4 {
             break;
         }
-        // A little more than it takes, so that one round is enough.
-        let more = ((1.2 * wanted) as usize).min(most).saturating_sub(pairs.len());
         pairs.extend(draw(&picture, &centre, more.clamp(100, MOST_AT_ONCE), &mut rng)?);
     }
     let weighed = Weighed::new(&pairs)?;
@@ -85,66 +98,65 @@ pub(super) fn find(
 fn inclusion(picture: &Picture, weighed: &Weighed) -> Vec<Estimate> {
     let of = |t: usize| {
         let own = weighed.probability(picture.inclusion[t], |m| m.contains(t));
-        within(own + picture.weights.beyond.inclusion[t])
+        wider(own, picture.weights.errors.inclusion[t])
     };
     (0..picture.space.terms.len()).map(of).collect()
 }
 
-/// A probability that errors may have carried out of bounds.
-fn within(estimate: Estimate) -> Estimate {
-    Estimate { value: estimate.value.clamp(0.0, 1.0), ..estimate }
+/// The same with another error that is independent of its own.
+fn wider(estimate: Estimate, error: f64) -> Estimate {
+    let se = estimate.se.map(|se| libm::hypot(se, error)).filter(|se| se.is_finite());
+    Estimate { se, ..estimate }
 }
 
 fn found(picture: &Picture, weighed: &Weighed, select: &Select, moves: usize) -> Found {
     let space = picture.space;
-    let beyond = &picture.weights.beyond;
-    let log_normaliser = weighed.log_total(picture.log_total) + beyond.log_total;
-    // What is known of models at hand is a share of all.
-    let share = exp(-beyond.log_total.value).min(1.0);
-    let of_all = |own: Estimate| {
-        let doubt = own.value * beyond.log_total.se.unwrap_or(0.0);
-        let se = own.se.map(|se| share * libm::hypot(se, doubt));
-        Estimate { value: share * own.value, se }
-    };
+    let errors = &picture.weights.errors;
+    let own_total = weighed.log_total(picture.log_total);
+    let spread = weighed.spread();
     let mut models: Vec<(Subset, Estimate, Option<Estimate>)> = picture
         .heaviest()
         .into_iter()
         .take(select.top)
         .map(|(model, log_weight)| {
-            let known = exp(log_weight - picture.log_total);
-            let found = weighed.probability(known, |m| *m == model);
-            let own = weighed.log_total(picture.log_total);
-            let log_evidence = evidence(space, &model, found, log_weight, own);
-            (model, of_all(found), Some(log_evidence))
+            let known = exp(log_weight - picture.log_total).min(1.0);
+            let mut found = weighed.probability(known, |m| *m == model);
+            // Where hardly a draw is of the model, what is known of it is the picture, with the picture's error.
+            if weighed.pairs_of(&model) < OWN_PAIRS {
+                found.se = found.se.map(|se| se.max(known * spread.min(1.0)));
+            }
+            let log_evidence = evidence(space, &model, found, log_weight, own_total);
+            (model, wider(found, found.value * errors.log_total), Some(log_evidence))
         })
         .collect();
     models.sort_by(|a, b| b.1.value.total_cmp(&a.1.value).then(a.0.cmp(&b.0)));
     let listed: HashSet<Subset> = models.iter().map(|m| m.0).collect();
-    let mut known: f64 = 1.0;
-    for (model, log_weight) in picture.heaviest() {
-        if listed.contains(&model) {
-            known -= exp(log_weight - picture.log_total);
-        }
-    }
-    let inside = of_all(weighed.probability((1.0 - known).min(1.0), |m| listed.contains(m)));
-    let outside = within(Estimate { value: 1.0 - inside.value, ..inside });
+    let inside: f64 = picture
+        .heaviest()
+        .iter()
+        .filter(|(model, _)| listed.contains(model))
+        .map(|(_, log_weight)| exp(log_weight - picture.log_total))
+        .sum();
+    let outside = weighed.probability((1.0 - inside).clamp(0.0, 1.0), |m| !listed.contains(m));
+    let outside = wider(outside, inside.min(1.0) * errors.log_total);
     let inclusion = inclusion(picture, weighed);
     let sizes = (0..=space.terms.len())
         .map(|k| {
-            let own = weighed.probability(picture.sizes[k], |m| m.len() == k);
-            within(own + beyond.sizes[k])
+            let own = weighed.probability(picture.sizes[k].min(1.0), |m| m.len() == k);
+            wider(own, errors.sizes[k])
         })
         .collect();
+    let log_normaliser = errors.log_total.is_finite().then(|| wider(own_total, errors.log_total));
     let (ess, k_hat) = (weighed.ess(), weighed.k_hat());
-    let warnings = warnings(&inclusion, ess, k_hat, weighed.pairs.len(), select.se_target);
+    let warnings = warnings(picture, weighed, &inclusion, select.se_target);
     Found {
         method: "search",
         inclusion,
         sizes,
         models,
         outside,
-        unseen: beyond.unseen,
-        log_normaliser: Some(log_normaliser),
+        unseen: picture.weights.unseen,
+        log_normaliser,
         moments: Some(weighed.moments(picture)),
         jumps: Vec::new(),
         diagnostics: SelectDiagnostics {
@@ -181,25 +193,48 @@ fn evidence(
 }
 
 fn warnings(
+    picture: &Picture,
+    weighed: &Weighed,
     inclusion: &[Estimate],
-    ess: f64,
-    k_hat: Option<f64>,
-    pairs: usize,
     se_target: f64,
 ) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    let advice = "allow more `draws` under [evidence]; use priors that hold coefficients nearer to where the data can tell, or fewer candidates";
-    if ess < LEAST_ESS {
+    let (pairs, ess, k_hat) = (weighed.pairs.len(), weighed.ess(), weighed.k_hat());
+    let advice = "write method = \"enumerate\" under [select] where models are few; otherwise allow more `draws` under [evidence], use priors that hold coefficients nearer to where the data can tell, or fewer candidates";
+    let unreliable =
+        |code: &str, message: String| Warning::new(Level::Unreliable, code, message, advice);
+    // Where the centre was moved and it is still poor, rare draws of large weight are to be expected.
+    if ess.is_nan() || ess < LEAST_ESS || ess < POOR * pairs as f64 {
         let message = format!(
             "{pairs} pairs of draws are worth only {ess:.0}: the normal approximation that they are made from misses much of the posterior"
         );
-        warnings.push(Warning::new(Level::Unreliable, "low-ess", message, advice).value(ess));
+        warnings.push(unreliable("low-ess", message).value(ess));
     }
     if let Some(k_hat) = k_hat.filter(|k| *k > HEAVY) {
         let message = format!(
             "the weights of draws have a heavy tail (k̂ = {k_hat:.2}, over {HEAVY}): their error bars may be too small"
         );
-        warnings.push(Warning::new(Level::Unreliable, "pareto-k", message, advice).value(k_hat));
+        warnings.push(unreliable("pareto-k", message).value(k_hat));
+    }
+    let off = weighed.off();
+    if off.abs() > FAR {
+        let message = format!(
+            "the normal approximation that draws are made from is off by {off:.1} nats: models that it takes for unlikely may not be"
+        );
+        warnings.push(unreliable("off-centre", message).value(off));
+    }
+    if let Some(&j) = picture.split.first() {
+        let message = format!(
+            "prior and data want different things of {} parameter(s), the first of them number {}, and a heavy-tailed prior gives way to neither: the posterior has several peaks, of which only one is drawn from",
+            picture.split.len(),
+            j + 1
+        );
+        warnings.push(unreliable("two-peaks", message).value(picture.split.len() as f64));
+    }
+    if !picture.weights.errors.log_total.is_finite() {
+        let message = "two chains over the models never met, so that the probabilities of single models are not known; those of terms are".to_string();
+        let advice = "ask for terms, not for models; a prior over models that favours small ones, or fewer candidates, makes single models count";
+        warnings.push(Warning::new(Level::Caution, "models-diffuse", message, advice));
     }
     let worst = inclusion.iter().filter_map(|e| e.se).fold(0.0, f64::max);
     if worst > se_target {

@@ -56,26 +56,34 @@ impl Site {
     }
 }
 
+/// How deep a valley between two peaks is, in nats, and how far below the higher peak the other one still counts.
+const VALLEY: f64 = 0.3;
+const WITHIN: f64 = 30.0;
+
+/// Whether a heavy-tailed prior times N(mean, variance) has two peaks.
+pub(super) fn is_split(prior: &Prior, mean: f64, variance: f64) -> bool {
+    if !matches!(prior, Prior::StudentT { .. }) {
+        return false;
+    }
+    let (_, logs) = product(prior, mean, variance);
+    let top = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let highest = |most: &mut f64, l: &f64| {
+        *most = most.max(*l);
+        Some(*most)
+    };
+    let before: Vec<f64> = logs.iter().scan(f64::NEG_INFINITY, highest).collect();
+    let mut after: Vec<f64> = logs.iter().rev().scan(f64::NEG_INFINITY, highest).collect();
+    after.reverse();
+    // A valley has higher ground on both sides.
+    (0..logs.len()).any(|i| {
+        let lower = before[i].min(after[i]);
+        logs[i] < lower - VALLEY && lower > top - WITHIN
+    })
+}
+
 /// log mass, mean and variance of a prior times N(mean, variance).
 fn tilted(prior: &Prior, mean: f64, variance: f64) -> Option<(f64, f64, f64)> {
-    // The product is within reach of either factor; the narrower one says how fine the points are, so that
-    // they stand densest around both centres.
-    let (sd, spread, centre) = (variance.sqrt(), prior.spread(), prior.centre());
-    let mut nodes: Vec<f64> = Vec::with_capacity(2 * NODES + 1);
-    for (at, width) in [(mean, sd), (centre, spread.min(sd))] {
-        for k in 0..NODES {
-            // From −40 to 40 widths, quadratically: steps of a thousandth near the middle.
-            let t = 2.0 * k as f64 / (NODES - 1) as f64 - 1.0;
-            nodes.push(at + 12.0 * width * t * t.abs().max(0.05));
-        }
-    }
-    nodes.push(centre);
-    nodes.sort_unstable_by(f64::total_cmp);
-    nodes.dedup();
-    let log_f = |x: f64| {
-        prior.log_density(x) - 0.5 * ((x - mean) * (x - mean) / variance + LOG_2PI + log(variance))
-    };
-    let logs: Vec<f64> = nodes.iter().map(|&x| log_f(x)).collect();
+    let (nodes, logs) = product(prior, mean, variance);
     let top = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     if !top.is_finite() {
         return None;
@@ -95,6 +103,29 @@ fn tilted(prior: &Prior, mean: f64, variance: f64) -> Option<(f64, f64, f64)> {
     (mass > 0.0 && v > 0.0).then(|| (top + log(mass), mean + m, v))
 }
 
+/// Points at which a prior times N(mean, variance) is looked at, in order, and its logarithms there.
+fn product(prior: &Prior, mean: f64, variance: f64) -> (Vec<f64>, Vec<f64>) {
+    // The product is within reach of either factor; the narrower one says how fine the points are, so that
+    // they stand densest around both centres.
+    let (sd, spread, centre) = (variance.sqrt(), prior.spread(), prior.centre());
+    let mut nodes: Vec<f64> = Vec::with_capacity(2 * NODES + 1);
+    for (at, width) in [(mean, sd), (centre, spread.min(sd))] {
+        for k in 0..NODES {
+            // From −12 to 12 widths, quadratically: steps of less than a thousandth near the middle.
+            let t = 2.0 * k as f64 / (NODES - 1) as f64 - 1.0;
+            nodes.push(at + 12.0 * width * t * t.abs().max(0.05));
+        }
+    }
+    nodes.push(centre);
+    nodes.sort_unstable_by(f64::total_cmp);
+    nodes.dedup();
+    let log_f = |x: f64| {
+        prior.log_density(x) - 0.5 * ((x - mean) * (x - mean) / variance + LOG_2PI + log(variance))
+    };
+    let logs: Vec<f64> = nodes.iter().map(|&x| log_f(x)).collect();
+    (nodes, logs)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,6 +140,15 @@ mod tests {
         let wide: f64 = 0.49 + 0.25;
         let exact = -0.5 * (LOG_2PI + wide.ln() + 0.64 / wide);
         assert!((mass - exact).abs() < 1e-5, "{mass} {exact}");
+    }
+
+    #[test]
+    fn two_peaks_are_seen_where_a_heavy_tail_gives_way() {
+        let tight = Prior::StudentT { df: 7.0, mean: 0.0, scale: 0.01 };
+        let wide = Prior::StudentT { df: 7.0, mean: 0.0, scale: 1.0 };
+        assert!(is_split(&tight, 1.0, 0.04));
+        assert!(!is_split(&tight, 0.0, 0.04) && !is_split(&wide, 1.0, 0.04));
+        assert!(!is_split(&Prior::Laplace { mean: 0.0, scale: 0.01 }, 1.0, 0.04));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::estimate::Estimate;
-use crate::math::{Stream, log_sum_exp};
+use crate::math::Stream;
 use crate::space::{self, Quadratic, Space, Subset, Sums, Walk};
 use libm::exp;
 
@@ -23,7 +23,7 @@ const LESS: usize = 10;
 
 /// Weights of models at the centre.
 pub(super) struct Weights {
-    /// log Σ w over the models at hand, and log Σ √w.
+    /// log Σ w over all models, or all that were walked through, and log Σ √w of these.
     pub log_total: f64,
     pub log_root: f64,
     /// Shares of that total, by term and by number of terms.
@@ -33,25 +33,28 @@ pub(super) struct Weights {
     pub top: Vec<(Subset, f64)>,
     /// How many models are at hand.
     pub models: f64,
-    /// What all models have that those at hand have not.
-    pub beyond: Beyond,
+    /// The share of all models' weight in models that nobody looked at: at most, or about with an error.
+    pub unseen: Estimate,
+    /// Standard errors of the above, where chains have estimated them; 0 after a walk.
+    pub errors: Errors,
     kind: Kind,
 }
 
-/// What all models have that those at hand have not.
-pub(super) struct Beyond {
-    /// The share of all models' weight that is not at hand: at most, or about with an error.
-    pub unseen: Estimate,
-    /// log Σ w of all models less that of those at hand.
-    pub log_total: Estimate,
-    /// Shares among all models less those among models at hand.
-    pub inclusion: Vec<Estimate>,
-    pub sizes: Vec<Estimate>,
+/// Standard errors of what chains say about all models.
+pub(super) struct Errors {
+    /// ∞ where two chains never met.
+    pub log_total: f64,
+    pub inclusion: Vec<f64>,
+    pub sizes: Vec<f64>,
 }
+
+/// Models with log w.
+type Weighted = Vec<(Subset, f64)>;
 
 enum Kind {
     Walked(Sums),
-    Listed(Vec<(Subset, f64)>),
+    /// The models that chains came by, with log w and the weight of all visits.
+    Visited(Vec<(Subset, f64, f64)>),
 }
 
 /// How the models of a space are walked through.
@@ -79,17 +82,13 @@ impl Weights {
             sizes: sums.sizes.clone(),
             top: sums.top.clone(),
             models: sums.visited,
-            beyond: Beyond {
-                unseen: Estimate::new(exp(sums.log_rest - sums.log_total).min(1.0), 0.0),
-                log_total: Estimate::ZERO,
-                inclusion: vec![Estimate::ZERO; p],
-                sizes: vec![Estimate::ZERO; p + 1],
-            },
+            unseen: Estimate::new(exp(sums.log_rest - sums.log_total).min(1.0), 0.0),
+            errors: Errors { log_total: 0.0, inclusion: vec![0.0; p], sizes: vec![0.0; p + 1] },
             kind: Kind::Walked(sums),
         }))
     }
 
-    /// By chains: models at hand are those that they came by.
+    /// By chains: models are drawn as they came by them.
     pub(super) fn drawn(
         space: &Space,
         quadratic: &Quadratic,
@@ -100,32 +99,21 @@ impl Weights {
         let steps = (EFFORT / (p * p) as f64).clamp(5e4, 4e5) as usize;
         let steps = if roughly { steps / LESS } else { steps };
         let found = space::gibbs(space, quadratic, steps, rng)?;
-        let models: Vec<(Subset, f64)> = found.models.iter().map(|(m, w, _)| (*m, *w)).collect();
-        let logs: Vec<f64> = models.iter().map(|m| m.1).collect();
-        let log_total = log_sum_exp(&logs);
-        let share = |has: &dyn Fn(&Subset) -> bool| -> f64 {
-            models.iter().filter(|m| has(&m.0)).map(|m| exp(m.1 - log_total)).sum()
-        };
-        let inclusion: Vec<f64> = (0..p).map(|t| share(&|m| m.contains(t))).collect();
-        let sizes: Vec<f64> = (0..=p).map(|k| share(&|m| m.len() == k)).collect();
-        let more = |all: f64, se: f64, own: f64| Estimate::new(all - own, se);
-        let beyond = Beyond {
-            unseen: Estimate::new(found.unseen, found.unseen_se),
-            log_total: more(found.log_total, found.log_total_se, log_total),
-            inclusion: (0..p)
-                .map(|t| more(found.inclusion[t], found.inclusion_se[t], inclusion[t]))
-                .collect(),
-            sizes: (0..=p).map(|k| more(found.sizes[k].0, found.sizes[k].1, sizes[k])).collect(),
-        };
+        let top = found.models.iter().take(KNOWN).map(|(model, w, _)| (*model, *w)).collect();
         Ok(Weights {
-            log_total,
-            log_root: log_sum_exp(&logs.iter().map(|l| 0.5 * l).collect::<Vec<f64>>()),
-            inclusion,
-            sizes,
-            top: models.iter().take(KNOWN).copied().collect(),
-            models: models.len() as f64,
-            beyond,
-            kind: Kind::Listed(models),
+            log_total: found.log_total,
+            log_root: f64::INFINITY,
+            inclusion: found.inclusion,
+            sizes: found.sizes.iter().map(|s| s.0).collect(),
+            top,
+            models: found.models.len() as f64,
+            unseen: Estimate::new(found.unseen, found.unseen_se),
+            errors: Errors {
+                log_total: found.log_total_se,
+                inclusion: found.inclusion_se,
+                sizes: found.sizes.iter().map(|s| s.1).collect(),
+            },
+            kind: Kind::Visited(found.models),
         })
     }
 
@@ -134,33 +122,32 @@ impl Weights {
         matches!(self.kind, Kind::Walked(_))
     }
 
-    /// Models at these positions, ascending, of the cumulative distributions of w and of √w.
+    /// Models at these positions, ascending, of the cumulative distributions of w and of √w; of the visits alone
+    /// where chains made them.
     pub(super) fn draw(
         &self,
         space: &Space,
         quadratic: &Quadratic,
         by_weight: &[f64],
         by_root: &[f64],
-    ) -> (Vec<(Subset, f64)>, Vec<(Subset, f64)>) {
+    ) -> (Weighted, Weighted) {
         match &self.kind {
             Kind::Walked(sums) => space::draw(space, quadratic, sums, by_weight, by_root),
-            Kind::Listed(models) => (
-                pick(models, by_weight, 1.0, self.log_total),
-                pick(models, by_root, 0.5, self.log_root),
-            ),
+            Kind::Visited(models) => (pick(models, by_weight), Vec::new()),
         }
     }
 }
 
-fn pick(models: &[(Subset, f64)], positions: &[f64], power: f64, total: f64) -> Vec<(Subset, f64)> {
+fn pick(models: &[(Subset, f64, f64)], positions: &[f64]) -> Weighted {
+    let total: f64 = models.iter().map(|m| m.2).sum();
     let (mut passed, mut k) = (0.0, 0);
     let mut drawn = Vec::with_capacity(positions.len());
     for &position in positions {
-        while k + 1 < models.len() && passed + exp(power * models[k].1 - total) <= position {
-            passed += exp(power * models[k].1 - total);
+        while k + 1 < models.len() && passed + models[k].2 / total <= position {
+            passed += models[k].2 / total;
             k += 1;
         }
-        drawn.extend(models.get(k));
+        drawn.extend(models.get(k).map(|(model, w, _)| (*model, *w)));
     }
     drawn
 }

@@ -6,7 +6,7 @@ use super::reduced::Reduced;
 use super::sweep::{Summit, climb};
 use super::tree::{Budget, Node, Taken, Tree, Visitor, Walker};
 use super::{Quadratic, Space, Subset};
-use crate::Result;
+use crate::{Error, Result};
 use rayon::prelude::*;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -88,6 +88,7 @@ pub fn sum(space: &Space, quadratic: &Quadratic, walk: &Walk) -> Result<Option<S
     known += summit.odds.iter().map(|odds| libm::exp(-odds.abs())).sum::<f64>();
     let mut budget = walk.most_nodes;
     let mut share = FIRST_SHARE;
+    let mut raise = 300.0;
     loop {
         let least = (!whole).then_some(walk.tolerance * share * known);
         let path = Path { order: order.clone(), reference, least, parts: Vec::new() };
@@ -97,7 +98,11 @@ pub fn sum(space: &Space, quadratic: &Quadratic, walk: &Walk) -> Result<Option<S
         budget = budget.saturating_sub(found.nodes);
         // Far heavier models than the climb found: exponentials may have met their end.
         if found.log_total > reference + 300.0 {
-            reference += 300.0;
+            reference += raise;
+            raise *= 2.0;
+            if !(found.log_total.is_finite() && reference.is_finite()) {
+                return Err(Error::numeric("the weights of models are beyond all numbers"));
+            }
             continue;
         }
         if whole || found.log_rest <= found.log_total + libm::log(walk.tolerance) {
