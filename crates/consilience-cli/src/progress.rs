@@ -96,6 +96,12 @@ impl Observer for Bar {
         ControlFlow::Continue(())
     }
 
+    fn found(&self, text: &str) {
+        if !self.0.is_hidden() {
+            self.note(text);
+        }
+    }
+
     fn reading(&self, event: &Event) {
         let message = match event {
             Event::Reading(file) => format!("reading {}", file.display()),

@@ -163,6 +163,7 @@ fn flights_and_all_flags_have_the_bits_of_threads() {
     )
     .unwrap();
     let flights = root().join("examples/flights.toml");
+    let choice = root().join("examples/select.toml");
     on_cluster(
         folder.path(),
         &format!(
@@ -177,6 +178,10 @@ fn flights_and_all_flags_have_the_bits_of_threads() {
         both {flights:?} flights
         both s.toml wishes --leave-one-out --prior-scale 0.5,2
         both n.toml draws --keep-draws chains
+        "$PROGRAM" select {choice:?} --json --quiet > choice-1.json
+        "$PROGRAM" select {choice:?} --json --quiet --engine slurm --run choice.run > choice-2.json
+        "$PROGRAM" select {choice:?} --quiet --engine slurm --run detached.run --detach
+        for _ in $(seq 600); do [ -f detached.run/result.json ] && break; sleep 0.25; done
         "#
         ),
     );
@@ -185,6 +190,9 @@ fn flights_and_all_flags_have_the_bits_of_threads() {
         assert_eq!(slurm, threads, "{name}");
         let [threads, slurm] = [1, 2].map(|k| files(&path(&format!("{name}-{k}"))));
         assert!(slurm == threads && threads.len() == 2, "{name}: the draws differ");
+    }
+    for other in ["choice-2.json", "choice.run/result.json", "detached.run/result.json"] {
+        assert_eq!(result(&path(other)), result(&path("choice-1.json")), "{other}");
     }
     let wished = result(&path("wishes-2.json"));
     assert!(wished["leave_one_out"].is_array() && wished["prior_sensitivity"].is_array());

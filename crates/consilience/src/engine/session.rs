@@ -58,6 +58,8 @@ pub trait Observer: Sync {
     fn done(&self, _model: &str) {}
     /// Something about the reading of data.
     fn reading(&self, _: &Event) {}
+    /// Something that was found on the way, in words.
+    fn found(&self, _: &str) {}
 }
 
 /// An observer that does not care.
@@ -107,6 +109,11 @@ impl<'a> Session<'a> {
     /// Tells that the evidence of a model is known.
     pub(crate) fn done(&self, model: &str) {
         self.observer.done(model);
+    }
+
+    /// Tells what was found on the way, for whoever watches.
+    pub(crate) fn found(&self, text: &str) {
+        self.observer.found(text);
     }
 
     /// One round: every question to every shard. Each answer is checked against its question.

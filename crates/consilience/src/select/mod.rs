@@ -80,8 +80,11 @@ pub(crate) fn find(
             if space.models() > MANY {
                 return found;
             }
-            // Few enough to be sure of.
-            let mut found = enumerate::find(session, setting, space, select)?;
+            // Few enough to be sure of; where that fails too, what is there has to do, marked as it is.
+            let mut found = match enumerate::find(session, setting, space, select) {
+                Err(Error::Numeric { .. }) if found.is_ok() => return found,
+                other => other?,
+            };
             let message = format!("every model was computed by itself, since by a search {why}");
             let advice = "nothing needs to be done";
             found.warnings.push(Warning::new(Level::Note, "auto-method", message, advice));

@@ -63,6 +63,7 @@ pub(super) fn find(
         tell(2);
         pairs.extend(draw(&picture, &centre, PAIRS, &mut rng)?);
         let weighed = Weighed::new(&pairs)?;
+        session.found(&worth(&pairs, &weighed));
         let poor = weighed.ess() < POOR * pairs.len() as f64;
         if !poor || tries == TRIES {
             break;
@@ -90,9 +91,15 @@ pub(super) fn find(
             break;
         }
         pairs.extend(draw(&picture, &centre, more.clamp(100, MOST_AT_ONCE), &mut rng)?);
+        session.found(&worth(&pairs, &Weighed::new(&pairs)?));
     }
     let weighed = Weighed::new(&pairs)?;
     Ok(found(&picture, &weighed, select, moves))
+}
+
+/// What draws are worth so far.
+fn worth(pairs: &[Pair], weighed: &Weighed) -> String {
+    format!("{} pairs of draws are worth {:.0} of the posterior", pairs.len(), weighed.ess())
 }
 
 fn inclusion(picture: &Picture, weighed: &Weighed) -> Vec<Estimate> {
