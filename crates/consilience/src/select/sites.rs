@@ -43,7 +43,9 @@ impl Site {
             return *self;
         }
         let Some((log_mass, m, v)) = tilted(prior, mean, variance) else { return *self };
-        let least = 1e-8 * (1.0 / (prior.spread() * prior.spread())).min(1.0 / variance);
+        // In a tail that bends outwards the product is wider than the cavity, which no normal can make it; next to no
+        // precision is as near as it gets.
+        let least = 1e-4 / variance;
         let precision = (1.0 / v - 1.0 / variance).max(least);
         // The mean at which the product has the mean m.
         let own = (m * (precision + 1.0 / variance) - mean / variance) / precision;
@@ -146,9 +148,10 @@ mod tests {
     fn two_peaks_are_seen_where_a_heavy_tail_gives_way() {
         let tight = Prior::StudentT { df: 7.0, mean: 0.0, scale: 0.01 };
         let wide = Prior::StudentT { df: 7.0, mean: 0.0, scale: 1.0 };
-        assert!(is_split(&tight, 1.0, 0.04));
-        assert!(!is_split(&tight, 0.0, 0.04) && !is_split(&wide, 1.0, 0.04));
-        assert!(!is_split(&Prior::Laplace { mean: 0.0, scale: 0.01 }, 1.0, 0.04));
+        assert!(is_split(&tight, 2.0, 0.04));
+        // Nearer by, the slope of the tail is steeper than that of the data.
+        assert!(!is_split(&tight, 1.0, 0.04) && !is_split(&wide, 2.0, 0.04));
+        assert!(!is_split(&Prior::Laplace { mean: 0.0, scale: 0.01 }, 2.0, 0.04));
     }
 
     #[test]
@@ -171,7 +174,9 @@ mod tests {
                 (wanted.1 - found.1).abs() < 1e-3 * variance.sqrt(),
                 "{prior}: {wanted:?} {found:?}"
             );
-            assert!((wanted.2 / found.2 - 1.0).abs() < 1e-3, "{prior}: {wanted:?} {found:?}");
+            // But for a tail that bends outwards.
+            let most = if wanted.2 > variance { 1e-2 } else { 1e-3 };
+            assert!((wanted.2 / found.2 - 1.0).abs() < most, "{prior}: {wanted:?} {found:?}");
         }
     }
 }
