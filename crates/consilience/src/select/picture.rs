@@ -225,20 +225,18 @@ impl<'a> Picture<'a> {
     fn take_in(&mut self, better: &[(Subset, f64, f64)]) {
         let old_total = self.weights.log_total;
         let olds: Vec<f64> = better.iter().map(|b| exp(b.1 - old_total)).collect();
-        let rest = (1.0 - olds.iter().sum::<f64>()).max(0.0);
+        // Where the list has all models, nothing is left but rounding errors, which old weights far too large would blow
+        // up.
+        let all = better.len() as f64 >= self.weights.models;
+        let rest = if all { 0.0 } else { (1.0 - olds.iter().sum::<f64>()).max(0.0) };
         let news: Vec<f64> = better.iter().map(|b| b.2).collect();
         self.log_total = log_sum_exp(&[log_sum_exp(&news), old_total + log(rest)]);
-        let shift = exp(old_total - self.log_total);
+        let shift = if rest > 0.0 { exp(old_total - self.log_total) } else { 0.0 };
         let news: Vec<f64> = news.iter().map(|new| exp(new - self.log_total)).collect();
         let share = |old: f64, has: &dyn Fn(&Subset) -> bool| {
-            let mut left = old;
-            let mut new = 0.0;
-            for (k, (model, _, _)) in better.iter().enumerate().filter(|(_, b)| has(&b.0)) {
-                debug_assert!(has(model));
-                left -= olds[k];
-                new += news[k];
-            }
-            left.max(0.0) * shift + new
+            let inside = || (0..better.len()).filter(|&k| has(&better[k].0));
+            let left = old - inside().map(|k| olds[k]).sum::<f64>();
+            left.max(0.0) * shift + inside().map(|k| news[k]).sum::<f64>()
         };
         self.inclusion = (0..self.space.terms.len())
             .map(|t| share(self.weights.inclusion[t], &|model| model.contains(t)))
