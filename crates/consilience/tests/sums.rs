@@ -63,6 +63,27 @@ fn cases() -> Vec<Case> {
 }
 
 #[test]
+fn a_choice_among_models_runs_on_sums_alone() {
+    for (method, family, outcome) in [
+        ("search", "logistic", "type"),
+        ("search", "gaussian", "bmi"),
+        ("enumerate", "logistic", "type"),
+    ] {
+        let mut case = Case::new("pima_tr.csv", 6);
+        case.models = format!(
+            "[select]\noutcome = \"{outcome}\"\nfamily = \"{family}\"\nmethod = \"{method}\"\ncandidates = \"scale(glu) + scale(ped) + scale(age)\"\n"
+        );
+        let plan = Plan::new(study(&case), 2, &Silent).unwrap();
+        let whole = plan.select(&Silent).unwrap();
+        let gathered = Gathered::new(study(&case), &Room::default(), &Silent).unwrap();
+        let sums = Plan::on(gathered, SumsOnly(plan.engine(), 1), &Silent).unwrap();
+        let sums = sums.select(&Silent).unwrap();
+        assert_eq!(whole.inclusion, sums.inclusion, "{method} {family}");
+        assert_eq!(whole.log_normaliser, sums.log_normaliser);
+    }
+}
+
+#[test]
 fn exact_and_statistics_run_on_sums_alone() {
     for case in cases() {
         let plan = Plan::new(study(&case), 2, &Silent).unwrap();

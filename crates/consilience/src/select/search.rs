@@ -208,27 +208,26 @@ fn warnings(
     let mut warnings = Vec::new();
     let (pairs, ess, k_hat) = (weighed.pairs.len(), weighed.ess(), weighed.k_hat());
     let advice = "write method = \"enumerate\" under [select] where models are few; otherwise allow more `draws` under [evidence], use priors that hold coefficients nearer to where the data can tell, or fewer candidates";
-    let unreliable =
-        |code: &str, message: String| Warning::new(Level::Unreliable, code, message, advice);
+    let bad = |code: &str, text: String| Warning::new(Level::Unreliable, code, text, advice);
     // Where the centre was moved and it is still poor, rare draws of large weight are to be expected.
     if ess.is_nan() || ess < LEAST_ESS || ess < POOR * pairs as f64 {
         let message = format!(
             "{pairs} pairs of draws are worth only {ess:.0}: the normal approximation that they are made from misses much of the posterior"
         );
-        warnings.push(unreliable("low-ess", message).value(ess));
+        warnings.push(bad("low-ess", message).value(ess));
     }
     if let Some(k_hat) = k_hat.filter(|k| *k > HEAVY) {
         let message = format!(
             "the weights of draws have a heavy tail (k̂ = {k_hat:.2}, over {HEAVY}): their error bars may be too small"
         );
-        warnings.push(unreliable("pareto-k", message).value(k_hat));
+        warnings.push(bad("pareto-k", message).value(k_hat));
     }
     let off = weighed.off();
     if off.abs() > FAR {
         let message = format!(
             "the normal approximation that draws are made from is off by {off:.1} nats: models that it takes for unlikely may not be"
         );
-        warnings.push(unreliable("off-centre", message).value(off));
+        warnings.push(bad("off-centre", message).value(off));
     }
     if let Some(&j) = picture.split.first() {
         let message = format!(
@@ -236,7 +235,7 @@ fn warnings(
             picture.split.len(),
             j + 1
         );
-        warnings.push(unreliable("two-peaks", message).value(picture.split.len() as f64));
+        warnings.push(bad("two-peaks", message).value(picture.split.len() as f64));
     }
     if !picture.weights.errors.log_total.is_finite() {
         let message = "two chains over the models never met, so that the probabilities of single models are not known; those of terms are".to_string();
