@@ -15,6 +15,18 @@ use libm::{erfc, exp, lgamma, log, log1p};
 use rand::RngExt;
 use std::f64::consts::FRAC_1_SQRT_2;
 
+/// log((1 − share)·N + share·t) in d coordinates at the squared distance q from the centre, for a unit covariance.
+pub fn log_defensive(d: f64, q: f64, t_share: f64, df: f64) -> f64 {
+    let normal = -0.5 * (d * LOG_2PI + q);
+    let t = lgamma(0.5 * (df + d))
+        - lgamma(0.5 * df)
+        - 0.5 * d * log(df * std::f64::consts::PI)
+        - 0.5 * (df + d) * log1p(q / df);
+    let (a, b) = (log1p(-t_share) + normal, log(t_share) + t);
+    let (high, low) = if a > b { (a, b) } else { (b, a) };
+    high + log1p(exp(low - high))
+}
+
 /// A defensive mixture (1 − share)·N(m, FF') + share·t(df, m, FF').
 #[derive(Debug, Clone)]
 pub struct Proposal {
@@ -180,16 +192,7 @@ impl Proposal {
 
     /// The log density at squared distance q = Σ (xᵢ/scaleᵢ)², x = F⁻¹(θ − m).
     fn log_density_at(&self, q: f64) -> f64 {
-        let d = self.mean.len() as f64;
-        let df = self.df;
-        let normal = -0.5 * (d * LOG_2PI + q);
-        let t = lgamma(0.5 * (df + d))
-            - lgamma(0.5 * df)
-            - 0.5 * d * log(df * std::f64::consts::PI)
-            - 0.5 * (df + d) * log1p(q / df);
-        let (a, b) = (log1p(-self.t_share) + normal, log(self.t_share) + t);
-        let (high, low) = if a > b { (a, b) } else { (b, a) };
-        high + log1p(exp(low - high)) - self.log_det_factor
+        log_defensive(self.mean.len() as f64, q, self.t_share, self.df) - self.log_det_factor
     }
 }
 

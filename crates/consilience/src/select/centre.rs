@@ -4,13 +4,13 @@
 //! questions about the one model with all columns, at points with zeros in them, tell about every model, and a
 //! pass over the rows serves them all.
 
-use super::sites::Site;
+use super::sites;
 use crate::combine::Setting;
 use crate::engine::Session;
-use crate::math::{Cholesky, Matrix};
+use crate::math::{Cholesky, LOG_2PI, Matrix, dot};
 use crate::model::Prior;
 use crate::question::{Expand, Points, Weigh};
-use crate::space::{Quadratic, Space};
+use crate::space::{Quadratic, Space, StandIn};
 use crate::target::Expansion;
 use crate::{Error, Result};
 use std::sync::Arc;
@@ -31,6 +31,11 @@ pub(super) struct Centre<'a> {
 impl<'a> Centre<'a> {
     pub(super) fn new(session: &'a Session<'a>, setting: &'a Setting) -> Centre<'a> {
         Centre { session, setting, priors: setting.model.free_priors() }
+    }
+
+    /// The observations on all shards.
+    pub(super) fn rows(&self) -> f64 {
+        self.setting.surveys.iter().map(|s| s.observations).sum()
     }
 
     fn points(&self, thetas: Matrix) -> Vec<Points> {
@@ -70,11 +75,19 @@ impl<'a> Centre<'a> {
 
     /// Climbs near the mode of the model with all terms under these normal priors. Returns the place and the
     /// likelihood there.
-    pub(super) fn climb(&self, sites: &[Site], rounds: usize) -> Result<(Vec<f64>, Expansion)> {
+    pub(super) fn climb(&self, sites: &[StandIn], rounds: usize) -> Result<(Vec<f64>, Expansion)> {
+        self.climb_from(self.setting.model.start(), sites, rounds)
+    }
+
+    fn climb_from(
+        &self,
+        mut theta: Vec<f64>,
+        sites: &[StandIn],
+        rounds: usize,
+    ) -> Result<(Vec<f64>, Expansion)> {
         let density = |theta: &[f64], at: &Expansion| -> f64 {
             at.value + sites.iter().zip(theta).map(|(s, &x)| s.log_density(x)).sum::<f64>()
         };
-        let mut theta = self.setting.model.start();
         let mut at = self.expand(std::slice::from_ref(&theta))?.remove(0);
         if !density(&theta, &at).is_finite() {
             // A start that fits the outcome's mean may be far out where columns are; 0 never is.
@@ -114,8 +127,77 @@ impl<'a> Centre<'a> {
     }
 }
 
+/// What is left of a heavy-tailed prior's precision where the data are to speak first, and how often its tail is then
+/// matched.
+const FADED: f64 = 1e-8;
+const TAILS: usize = 3;
+
+impl Centre<'_> {
+    /// The peak of the model with all terms that is next to where the likelihood alone has its own: where it is, its
+    /// standard deviations, and the logarithm of its mass by Laplace's approximation. `None` where no prior has tails
+    /// in which such a peak could be.
+    pub(super) fn data_peak(&self, rounds: usize) -> Result<Option<(Vec<f64>, Vec<f64>, f64)>> {
+        let heavy = |prior: &Prior| matches!(prior, Prior::StudentT { .. });
+        if !self.priors.iter().any(heavy) {
+            return Ok(None);
+        }
+        let faded = |prior: &Prior| {
+            let own = sites::of(prior);
+            let left = if heavy(prior) { FADED } else { 1.0 };
+            StandIn { precision: left * own.precision, ..own }
+        };
+        let mut normals: Vec<StandIn> = self.priors.iter().map(faded).collect();
+        let (mut theta, mut at) = self.climb(&normals, rounds)?;
+        for _ in 0..TAILS {
+            // The normal that touches the prior's tail from below where we are (iteratively reweighted least squares).
+            for ((normal, prior), x) in normals.iter_mut().zip(&self.priors).zip(&theta) {
+                if let Prior::StudentT { df, mean, scale } = *prior {
+                    let away = x - mean;
+                    normal.precision = (df + 1.0) / (df * scale * scale + away * away);
+                }
+            }
+            (theta, at) = self.climb_from(theta, &normals, rounds)?;
+        }
+        let (factor, _) = definite(&precision(&at, &normals));
+        let prior: f64 = self.priors.iter().zip(&theta).map(|(p, &x)| p.log_density(x)).sum();
+        let volume = 0.5 * (theta.len() as f64 * LOG_2PI - factor.log_det());
+        let sds = factor.inverse_diagonal().into_iter().map(f64::sqrt).collect();
+        Ok(Some((theta, sds, at.value + prior + volume)))
+    }
+}
+
+/// The part of a coefficient's curvature that no others explain, below which rounding errors are what is left of it.
+const LOST: f64 = 1e-12;
+
+impl Centre<'_> {
+    /// Refuses a curvature of which rounding has left nothing in some direction: columns that are far from 0 for how
+    /// little they vary. What would come of it looks like any other number.
+    pub(super) fn refuse_lost(&self, at: &Expansion, sites: &[StandIn]) -> Result<()> {
+        let model = &self.setting.model;
+        let own = model.own_parameter().is_some_and(|p| p.prior.fixed().is_none());
+        let d = self.priors.len() - usize::from(own);
+        let all = precision(at, sites);
+        let mut lower = Matrix::zeros(d, d);
+        for i in 0..d {
+            for j in 0..=i {
+                let scaled = all[(i, j)] / (all[(i, i)] * all[(j, j)]).sqrt();
+                let rest = scaled - dot(&lower.row(i)[..j], &lower.row(j)[..j]);
+                lower[(i, j)] = if i == j { rest.max(0.0).sqrt() } else { rest / lower[(j, j)] };
+                if i == j && (rest.is_nan() || rest < LOST) {
+                    let name = model.free().nth(i).map_or("", |p| p.name.as_str());
+                    return Err(Error::numeric(
+                        "the column is so far from 0 for how little it varies, or so nearly made of other columns under so wide a prior, that its curvature is lost in rounding; write it as scale(x), or leave it out",
+                    )
+                    .for_parameter(name));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 /// −∇² of the log likelihood with the priors' precisions.
-fn precision(at: &Expansion, sites: &[Site]) -> Matrix {
+fn precision(at: &Expansion, sites: &[StandIn]) -> Matrix {
     let mut precision = at.hessian.clone();
     precision.scale(-1.0);
     for (j, site) in sites.iter().enumerate() {
@@ -151,35 +233,11 @@ pub(super) struct Around {
 }
 
 impl Around {
-    pub(super) fn new(space: &Space, place: Vec<f64>, at: &Expansion, sites: &[Site]) -> Around {
-        let d = place.len();
-        let mut origin = vec![0.0; d];
+    pub(super) fn new(space: &Space, place: Vec<f64>, at: &Expansion, sites: &[StandIn]) -> Around {
+        let mut origin = vec![0.0; place.len()];
         space.always().into_iter().for_each(|j| origin[j] = place[j]);
-        let away: Vec<f64> = place.iter().zip(&origin).map(|(c, o)| c - o).collect();
         let (_, precision) = definite(&precision(at, sites));
-        // What was added to make it definite belongs to the curvature.
-        let curved: Vec<f64> = (0..d)
-            .map(|i| {
-                let row: f64 = (0..d).map(|j| precision[(i, j)] * away[j]).sum();
-                row - sites[i].precision * away[i]
-            })
-            .collect();
-        let slope = (0..d)
-            .map(|j| {
-                let site = &sites[j];
-                at.gradient[j] + curved[j] + site.precision * (site.mean - origin[j])
-            })
-            .collect();
-        let constant =
-            at.value - (0..d).map(|j| away[j] * (at.gradient[j] + 0.5 * curved[j])).sum::<f64>();
-        let gain = (0..d)
-            .map(|j| {
-                let (site, from) = (&sites[j], sites[j].mean - origin[j]);
-                site.log_scale + 0.5 * libm::log(site.precision)
-                    - 0.5 * site.precision * from * from
-            })
-            .collect();
-        let quadratic = Quadratic { constant, precision, slope, gain };
+        let quadratic = Quadratic::around(at, precision, &place, &origin, sites);
         Around { place, origin, quadratic }
     }
 

@@ -16,11 +16,12 @@ use super::centre::{Around, Centre};
 use super::picture::Picture;
 use crate::estimate::Estimate;
 use crate::estimate::pareto::tail_shape;
+use crate::math::proposal::log_defensive;
 use crate::math::ziggurat::{chi_square, normal};
 use crate::math::{LOG_2PI, Matrix, Stream};
 use crate::space::{Normal, Subset};
 use crate::{Error, Result};
-use libm::{exp, lgamma, log, log1p};
+use libm::{exp, log};
 use rand::RngExt;
 use rayon::prelude::*;
 use std::collections::HashMap;
@@ -108,9 +109,10 @@ pub(super) fn draw(
                 at.normal.mean.iter().zip(&step).map(|(m, s)| m + sign * s).collect();
             thetas.extend(at.around.theta(&at.normal.coordinates, &own));
         }
-        let (log_normal, log_mixture) = densities(k as f64, square, at.normal.factor.log_det());
-        log_g.push(log_mixture);
-        log_h.push(log_normal - log_mixture);
+        let (k, half_log_det) = (k as f64, 0.5 * at.normal.factor.log_det());
+        let log_mixture = log_defensive(k, square, 1.0 / EVERY as f64, DF);
+        log_g.push(log_mixture + half_log_det);
+        log_h.push(-0.5 * (k * LOG_2PI + square) - log_mixture);
     }
     let thetas = Matrix::from_rows(2 * drawn.len(), d, thetas);
     let values = centre.weigh(thetas.clone())?;
@@ -143,18 +145,6 @@ fn missed() -> Error {
     Error::numeric(
         "the normal approximation that draws of models are made from misses the posterior altogether: there are too few rows for so many candidates, or some terms fit every row; write method = \"enumerate\" under [select] (up to 4,096 models), use tighter priors, or name fewer candidates",
     )
-}
-
-/// Log densities of the normal and of the mixture at this squared distance, in k coordinates.
-fn densities(k: f64, square: f64, log_det: f64) -> (f64, f64) {
-    let log_normal = 0.5 * (log_det - k * LOG_2PI - square);
-    let constant =
-        lgamma(0.5 * (DF + k)) - lgamma(0.5 * DF) - 0.5 * k * log(DF * std::f64::consts::PI);
-    let log_t = constant + 0.5 * log_det - 0.5 * (DF + k) * log1p(square / DF);
-    let share = 1.0 / EVERY as f64;
-    let most = log_normal.max(log_t);
-    let sum = (1.0 - share) * exp(log_normal - most) + share * exp(log_t - most);
-    (log_normal, most + log(sum))
 }
 
 /// Positions of the cumulative distribution, one in each stratum.

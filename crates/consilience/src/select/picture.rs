@@ -1,12 +1,14 @@
 //! All models as the centre sees them: how likely each is, by normal approximations, and where its coefficients are.
 
 use super::centre::{Around, Centre};
-use super::sites::{self, Site};
+use super::sites;
 use super::weights::Weights;
+use crate::math::student::log_upper_tail;
 use crate::math::{dot, log_sum_exp, stream};
-use crate::space::{Normal, Space, Subset};
+use crate::model::Prior;
+use crate::space::{Normal, Space, StandIn, Subset};
 use crate::{Error, Result};
-use libm::{exp, log};
+use libm::{exp, log, log1p};
 use rayon::prelude::*;
 use std::collections::HashMap;
 
@@ -17,6 +19,11 @@ const PLACES: usize = 16;
 const STEPS: usize = 8;
 const CLOSE: f64 = 0.02;
 const SHORTEST: f64 = 1e-3;
+
+/// How far out in a prior's tail, in standard deviations of the posterior, its centre is out of sight; and the share of
+/// a model that may be there.
+const FAR_OUT: f64 = 4.0;
+const MISSED: f64 = 0.005;
 
 /// Models that stand for all in the average that the centre moves to.
 const AVERAGED: usize = 200;
@@ -36,7 +43,7 @@ pub(super) struct Picture<'a> {
     /// The centre, and further places once they are asked for.
     pub places: Vec<Around>,
     pub weights: Weights,
-    pub sites: Vec<Site>,
+    pub sites: Vec<StandIn>,
     /// How often the centre moved.
     pub moves: usize,
     /// Per place c, A·c and c'A·c with A the curvature at the centre; none before there are further places.
@@ -51,13 +58,13 @@ pub(super) struct Picture<'a> {
     pub inclusion: Vec<f64>,
     pub sizes: Vec<f64>,
     /// Parameters of which prior and data want different things, and neither gives way.
-    pub split: Vec<usize>,
+    split: Vec<usize>,
 }
 
 impl<'a> Picture<'a> {
     /// Climbs to the model with all terms, and from there to the average of all models.
     pub(super) fn new(space: &'a Space, centre: &Centre, rounds: usize) -> Result<Picture<'a>> {
-        let sites: Vec<Site> = centre.priors.iter().map(Site::of).collect();
+        let sites: Vec<StandIn> = centre.priors.iter().map(sites::of).collect();
         let (place, at) = centre.climb(&sites, rounds)?;
         Picture::around(space, centre, place, at, sites)
     }
@@ -76,7 +83,7 @@ impl<'a> Picture<'a> {
         centre: &Centre,
         mut place: Vec<f64>,
         mut at: crate::target::Expansion,
-        mut sites: Vec<Site>,
+        mut sites: Vec<StandIn>,
     ) -> Result<Picture<'a>> {
         let mut known: Option<Vec<f64>> = None;
         let mut moves = 0;
@@ -92,10 +99,10 @@ impl<'a> Picture<'a> {
             Weights::drawn(space, &around.quadratic, roughly, &mut rng)
         };
         loop {
+            centre.refuse_lost(&at, &sites)?;
             let mut around = Around::new(space, place.clone(), &at, &sites);
             let mut weights = weigh(&around, true)?;
-            let normal =
-                centre.priors.iter().all(|p| matches!(p, crate::model::Prior::Normal { .. }));
+            let normal = centre.priors.iter().all(|p| matches!(p, Prior::Normal { .. }));
             for _ in 0..if normal { 0 } else { PASSES } {
                 let averaged = average(space, &around, &weights);
                 for (j, site) in sites.iter_mut().enumerate() {
@@ -247,6 +254,56 @@ impl<'a> Picture<'a> {
         self.refined = better.iter().map(|(model, _, new)| (*model, *new)).collect();
     }
 
+    /// The first parameter in which the posterior has several peaks, of which draws come from one only.
+    pub(super) fn second_peak(&self, centre: &Centre, rounds: usize) -> Result<Option<usize>> {
+        match self.split.first().copied().or_else(|| self.missed_spike(centre)) {
+            None => self.missed_peak(centre, rounds),
+            seen => Ok(seen),
+        }
+    }
+
+    /// The first parameter of which a heavy-tailed prior has a second peak that the picture does not see: draws are far
+    /// out in its tail, and next to its centre is what the model without the term holds.
+    fn missed_spike(&self, centre: &Centre) -> Option<usize> {
+        let rows = centre.rows();
+        self.heaviest().iter().take(PLACES).find_map(|(model, _)| {
+            let (around, normal) = self.normal(model)?;
+            let theta = around.theta(&normal.coordinates, &normal.mean);
+            let variances = normal.factor.inverse_diagonal();
+            let spike = |(&j, variance): (&usize, f64)| {
+                let Prior::StudentT { df, mean, scale } = centre.priors[j] else { return None };
+                let term = model.iter().find(|&t| self.space.terms[t].columns == [j])?;
+                let away = (theta[j] - mean).abs();
+                if away < FAR_OUT * variance.sqrt() {
+                    return None;
+                }
+                // Within this the likelihood is what it is without the term.
+                let reach = variance / away;
+                let inside = log1p(-2.0 * exp(log_upper_tail(df, reach / scale)));
+                let (_, without) = self.normal(&model.without(term))?;
+                // A free standard deviation grows with what is left unexplained, so that the likelihood falls less
+                // than the picture says: by n/2·log(1 + d²/n) and not by d²/2.
+                let squared = away * away / variance;
+                let less = 0.5 * (squared - rows * log1p(squared / rows));
+                (without.log_z + less + inside > normal.log_z + log(MISSED)).then_some(j)
+            };
+            normal.coordinates.iter().zip(variances).find_map(spike)
+        })
+    }
+
+    /// The first parameter in which the posterior has a peak of weight that the picture does not see: one next to
+    /// where the likelihood alone has its own.
+    fn missed_peak(&self, centre: &Centre, rounds: usize) -> Result<Option<usize>> {
+        let Some((place, sds, log_mass)) = centre.data_peak(rounds)? else { return Ok(None) };
+        let all = (0..self.space.terms.len()).fold(Subset::EMPTY, Subset::with);
+        let Some((around, normal)) = self.normal(&all) else { return Ok(None) };
+        let theta = around.theta(&normal.coordinates, &normal.mean);
+        let away = |j: &usize| (place[*j] - theta[*j]).abs() > FAR_OUT * sds[*j];
+        let heavy = |j: &usize| matches!(centre.priors[*j], Prior::StudentT { .. });
+        let weighty = log_mass > normal.log_z + log(MISSED);
+        Ok((0..place.len()).filter(|_| weighty).find(|j| heavy(j) && away(j)))
+    }
+
     /// log w of a model, given what the walk said of it.
     pub(super) fn log_weight(&self, model: &Subset, walked: f64) -> f64 {
         self.refined.get(model).copied().unwrap_or(walked)
@@ -296,7 +353,7 @@ struct Averaged {
 
 impl Averaged {
     /// Whether a prior and what everything else says make a density with two peaks.
-    fn is_split(&self, j: usize, site: &Site, prior: &crate::model::Prior) -> bool {
+    fn is_split(&self, j: usize, site: &StandIn, prior: &Prior) -> bool {
         self.marginals[j].is_some_and(|(precision, shift)| {
             let (precision, shift) =
                 (precision - site.precision, shift - site.precision * site.mean);
@@ -304,13 +361,13 @@ impl Averaged {
         })
     }
 
-    fn matched(&self, j: usize, site: &Site, prior: &crate::model::Prior) -> Site {
+    fn matched(&self, j: usize, site: &StandIn, prior: &Prior) -> StandIn {
         match self.marginals[j] {
             Some((precision, shift)) => {
                 // Without what its own prior says.
                 let (precision, shift) =
                     (precision - site.precision, shift - site.precision * site.mean);
-                site.matched(prior, shift / precision, 1.0 / precision)
+                sites::matched(site, prior, shift / precision, 1.0 / precision)
             }
             None => *site,
         }

@@ -94,7 +94,7 @@ pub(super) fn find(
         session.found(&worth(&pairs, &Weighed::new(&pairs)?));
     }
     let weighed = Weighed::new(&pairs)?;
-    Ok(found(&picture, &weighed, select, moves))
+    Ok(found(&picture, &weighed, select, moves, picture.second_peak(&centre, options.rounds)?))
 }
 
 /// What draws are worth so far.
@@ -116,17 +116,24 @@ fn wider(estimate: Estimate, error: f64) -> Estimate {
     Estimate { se, ..estimate }
 }
 
-fn found(picture: &Picture, weighed: &Weighed, select: &Select, moves: usize) -> Found {
+fn found(
+    picture: &Picture,
+    weighed: &Weighed,
+    select: &Select,
+    moves: usize,
+    second_peak: Option<usize>,
+) -> Found {
     let space = picture.space;
     let errors = &picture.weights.errors;
     let own_total = weighed.log_total(picture.log_total);
     let spread = weighed.spread();
-    let mut models: Vec<(Subset, Estimate, Option<Estimate>)> = picture
-        .heaviest()
-        .into_iter()
-        .take(select.top)
-        .map(|(model, log_weight)| {
-            let known = exp(log_weight - picture.log_total).min(1.0);
+    let mut heaviest = picture.heaviest();
+    heaviest.truncate(select.top);
+    let share = |log_weight: f64| exp(log_weight - picture.log_total);
+    let mut models: Vec<(Subset, Estimate, Option<Estimate>)> = heaviest
+        .iter()
+        .map(|&(model, log_weight)| {
+            let known = share(log_weight).min(1.0);
             let mut found = weighed.probability(known, |m| *m == model);
             // Where hardly a draw is of the model, what is known of it is the picture, with the picture's error.
             if weighed.pairs_of(&model) < OWN_PAIRS {
@@ -138,12 +145,7 @@ fn found(picture: &Picture, weighed: &Weighed, select: &Select, moves: usize) ->
         .collect();
     models.sort_by(|a, b| b.1.value.total_cmp(&a.1.value).then(a.0.cmp(&b.0)));
     let listed: HashSet<Subset> = models.iter().map(|m| m.0).collect();
-    let inside: f64 = picture
-        .heaviest()
-        .iter()
-        .filter(|(model, _)| listed.contains(model))
-        .map(|(_, log_weight)| exp(log_weight - picture.log_total))
-        .sum();
+    let inside: f64 = heaviest.iter().map(|(_, log_weight)| share(*log_weight)).sum();
     let outside = weighed.probability((1.0 - inside).clamp(0.0, 1.0), |m| !listed.contains(m));
     let outside = wider(outside, inside.min(1.0) * errors.log_total);
     let inclusion = inclusion(picture, weighed);
@@ -155,7 +157,7 @@ fn found(picture: &Picture, weighed: &Weighed, select: &Select, moves: usize) ->
         .collect();
     let log_normaliser = errors.log_total.is_finite().then(|| wider(own_total, errors.log_total));
     let (ess, k_hat) = (weighed.ess(), weighed.k_hat());
-    let warnings = warnings(picture, weighed, &inclusion, select.se_target);
+    let warnings = warnings(picture, weighed, &inclusion, select.se_target, second_peak);
     Found {
         method: "search",
         inclusion,
@@ -204,6 +206,7 @@ fn warnings(
     weighed: &Weighed,
     inclusion: &[Estimate],
     se_target: f64,
+    second_peak: Option<usize>,
 ) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let (pairs, ess, k_hat) = (weighed.pairs.len(), weighed.ess(), weighed.k_hat());
@@ -229,13 +232,12 @@ fn warnings(
         );
         warnings.push(bad("off-centre", message).value(off));
     }
-    if let Some(&j) = picture.split.first() {
+    if let Some(j) = second_peak {
         let message = format!(
-            "prior and data want different things of {} parameter(s), the first of them number {}, and a heavy-tailed prior gives way to neither: the posterior has several peaks, of which only one is drawn from",
-            picture.split.len(),
+            "prior and data want different things of a parameter (number {}), and its heavy-tailed prior gives way to neither: the posterior has several peaks, of which only one is drawn from",
             j + 1
         );
-        warnings.push(bad("two-peaks", message).value(picture.split.len() as f64));
+        warnings.push(bad("two-peaks", message).value((j + 1) as f64));
     }
     if !picture.weights.errors.log_total.is_finite() {
         let message = "two chains over the models never met, so that the probabilities of single models are not known; those of terms are".to_string();

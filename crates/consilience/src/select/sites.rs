@@ -7,55 +7,37 @@
 
 use crate::math::LOG_2PI;
 use crate::model::Prior;
+use crate::space::StandIn;
 use libm::{exp, log};
-
-/// e^c·N(θ; m, 1/d).
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Site {
-    pub precision: f64,
-    pub mean: f64,
-    pub log_scale: f64,
-}
 
 /// Points of the quadrature over a prior times a cavity.
 const NODES: usize = 2_001;
 
-impl Site {
-    /// A normal density as wide as the prior.
-    pub(super) fn of(prior: &Prior) -> Site {
-        let spread = prior.spread();
-        Site { precision: 1.0 / (spread * spread), mean: prior.centre(), log_scale: 0.0 }
-    }
+/// A normal density as wide as the prior.
+pub(super) fn of(prior: &Prior) -> StandIn {
+    let spread = prior.spread();
+    StandIn { precision: 1.0 / (spread * spread), mean: prior.centre(), log_scale: 0.0 }
+}
 
-    pub(super) fn log_density(&self, x: f64) -> f64 {
-        let t = x - self.mean;
-        self.log_scale + 0.5 * (log(self.precision) - LOG_2PI - self.precision * t * t)
+/// The stand-in for a prior where everything else says N(mean, variance). It stays as it is where that has no
+/// answer.
+pub(super) fn matched(known: &StandIn, prior: &Prior, mean: f64, variance: f64) -> StandIn {
+    if matches!(prior, Prior::Normal { .. }) || !(variance > 0.0 && variance.is_finite()) {
+        return *known;
     }
-
-    pub(super) fn slope(&self, x: f64) -> f64 {
-        -self.precision * (x - self.mean)
-    }
-
-    /// The stand-in for a prior where everything else says N(mean, variance). It stays as it is where that has
-    /// no answer.
-    pub(super) fn matched(&self, prior: &Prior, mean: f64, variance: f64) -> Site {
-        if matches!(prior, Prior::Normal { .. }) || !(variance > 0.0 && variance.is_finite()) {
-            return *self;
-        }
-        let Some((log_mass, m, v)) = tilted(prior, mean, variance) else { return *self };
-        // In a tail that bends outwards the product is wider than the cavity, which no normal can make it; next to no
-        // precision is as near as it gets.
-        let least = 1e-4 / variance;
-        let precision = (1.0 / v - 1.0 / variance).max(least);
-        // The mean at which the product has the mean m.
-        let own = (m * (precision + 1.0 / variance) - mean / variance) / precision;
-        // ∫ N(x; mean, variance)·N(x; own, 1/precision) dx
-        let wide = variance + 1.0 / precision;
-        let overlap = -0.5 * (LOG_2PI + log(wide) + (mean - own) * (mean - own) / wide);
-        let site = Site { precision, mean: own, log_scale: log_mass - overlap };
-        let sound = site.mean.is_finite() && site.log_scale.is_finite();
-        if sound { site } else { *self }
-    }
+    let Some((log_mass, m, v)) = tilted(prior, mean, variance) else { return *known };
+    // In a tail that bends outwards the product is wider than the cavity, which no normal can make it; next to no
+    // precision is as near as it gets.
+    let least = 1e-4 / variance;
+    let precision = (1.0 / v - 1.0 / variance).max(least);
+    // The mean at which the product has the mean m.
+    let own = (m * (precision + 1.0 / variance) - mean / variance) / precision;
+    // ∫ N(x; mean, variance)·N(x; own, 1/precision) dx
+    let wide = variance + 1.0 / precision;
+    let overlap = -0.5 * (LOG_2PI + log(wide) + (mean - own) * (mean - own) / wide);
+    let site = StandIn { precision, mean: own, log_scale: log_mass - overlap };
+    let sound = site.mean.is_finite() && site.log_scale.is_finite();
+    if sound { site } else { *known }
 }
 
 /// How deep a valley between two peaks is, in nats, and how far below the higher peak the other one still counts.
@@ -162,7 +144,7 @@ mod tests {
             (Prior::StudentT { df: 1.0, mean: 0.0, scale: 1.0 }, 3.0, 0.04),
             (Prior::StudentT { df: 3.0, mean: 0.0, scale: 0.1 }, 0.0, 4.0),
         ] {
-            let site = Site::of(&prior).matched(&prior, mean, variance);
+            let site = matched(&of(&prior), &prior, mean, variance);
             let own = Prior::Normal { mean: site.mean, sd: site.precision.powf(-0.5) };
             let (wanted, found) =
                 (tilted(&prior, mean, variance).unwrap(), tilted(&own, mean, variance).unwrap());

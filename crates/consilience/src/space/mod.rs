@@ -21,7 +21,8 @@ pub use prior::ModelPrior;
 pub use subset::{MOST_TERMS, Subset};
 pub use sums::{Sums, Walk, sum};
 
-use crate::math::{Cholesky, Matrix, log_sum_exp};
+use crate::math::{Cholesky, LOG_2PI, Matrix, log_sum_exp};
+use crate::target::Expansion;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -236,7 +237,62 @@ pub struct Normal {
     pub log_z: f64,
 }
 
+/// A normal density times a number that stands for a prior: e^`log_scale`·N(`mean`, 1/`precision`).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StandIn {
+    /// One over its variance.
+    pub precision: f64,
+    /// Its mean.
+    pub mean: f64,
+    /// The logarithm of the number.
+    pub log_scale: f64,
+}
+
+impl StandIn {
+    /// The logarithm of it.
+    pub fn log_density(&self, x: f64) -> f64 {
+        let t = x - self.mean;
+        self.log_scale + 0.5 * (libm::log(self.precision) - LOG_2PI - self.precision * t * t)
+    }
+
+    /// The slope of that.
+    pub fn slope(&self, x: f64) -> f64 {
+        -self.precision * (x - self.mean)
+    }
+}
+
 impl Quadratic {
+    /// From the log likelihood at a place, with stand-ins for the priors; `precision` is its curvature there with
+    /// theirs, and parameters are counted from the origin.
+    pub fn around(
+        at: &Expansion,
+        precision: Matrix,
+        place: &[f64],
+        origin: &[f64],
+        priors: &[StandIn],
+    ) -> Quadratic {
+        let d = place.len();
+        let away: Vec<f64> = place.iter().zip(origin).map(|(c, o)| c - o).collect();
+        let bent = precision.times(&away);
+        // The likelihood's own part.
+        let curved: Vec<f64> = (0..d).map(|j| bent[j] - priors[j].precision * away[j]).collect();
+        let slope = (0..d)
+            .map(|j| {
+                let prior = &priors[j];
+                at.gradient[j] + curved[j] + prior.precision * (prior.mean - origin[j])
+            })
+            .collect();
+        let back: f64 = (0..d).map(|j| away[j] * (at.gradient[j] + 0.5 * curved[j])).sum();
+        let gain = (0..d)
+            .map(|j| {
+                let (prior, from) = (&priors[j], priors[j].mean - origin[j]);
+                prior.log_scale + 0.5 * libm::log(prior.precision)
+                    - 0.5 * prior.precision * from * from
+            })
+            .collect();
+        Quadratic { constant: at.value - back, precision, slope, gain }
+    }
+
     /// The normal approximation of one model; `None` where its curvature is no precision.
     pub fn normal(&self, space: &Space, model: &Subset) -> Option<Normal> {
         let coordinates = space.coordinates(model);

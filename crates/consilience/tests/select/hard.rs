@@ -152,3 +152,69 @@ fn gaussian_models_that_fit_every_row() {
         }
     }
 }
+
+/// The search is right, or says that it is not.
+fn right_or_refused(data: &str, rest: &str, truth: &[f64], errors: &[f64]) {
+    let text = format!("{rest}\nmethod = \"search\"");
+    match Plan::new(study(data, 1, &text), 1, &Silent).and_then(|p| p.select(&Silent)) {
+        Ok(found) if found.is_reliable() => {
+            for z in z_scores(&found, truth, errors) {
+                assert!(z.abs() < 4.5, "{rest}: z = {z}");
+            }
+        }
+        Ok(found) => assert!(!found.warnings.is_empty()),
+        Err(error) => assert!(error.to_string().contains("parameter"), "{error}"),
+    }
+}
+
+#[test]
+fn columns_far_from_0_are_right_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = rows(200);
+    let truth = select(
+        &file(&folder, "near.csv", HEADER, &lines(&all)),
+        1,
+        &logistic("scale(x1) + scale(x2)", "method = \"enumerate\""),
+    );
+    let errors: Vec<f64> = truth.inclusion.iter().map(|i| i.se.unwrap() + 0.01).collect();
+    for offset in [1e3, 1e5, 1e7, 1e9] {
+        let mut far = all.clone();
+        far.iter_mut().for_each(|r| r[1] += offset);
+        let data = file(&folder, "far.csv", HEADER, &lines(&far));
+        // The level at the column's mean has the prior of scale(x), whatever the offset.
+        let rest = format!(
+            "[prior]\nintercept = \"normal(0, {})\"\n{}",
+            2.5 * offset,
+            logistic("x1 + scale(x2)", "")
+        );
+        let rest_truth = format!("{rest}\nmethod = \"enumerate\"");
+        let exact =
+            Plan::new(study(&data, 1, &rest_truth), 1, &Silent).and_then(|p| p.select(&Silent));
+        match exact {
+            Ok(exact) => {
+                let errors: Vec<f64> = exact.inclusion.iter().map(|i| i.se.unwrap()).collect();
+                right_or_refused(&data, &rest, &inclusion(&exact), &errors);
+            }
+            Err(_) => right_or_refused(&data, &rest, &inclusion(&truth), &errors),
+        }
+    }
+}
+
+#[test]
+fn spikes_that_the_search_cannot_see_are_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut all = rows(12);
+    for r in &mut all {
+        r[0] = 3.0 * r[1] + 0.3 * r[3];
+    }
+    let data = file(&folder, "d.csv", HEADER, &lines(&all));
+    for scale in [0.2, 0.02, 0.002] {
+        let rest = format!(
+            "[prior]\ncoefficients = \"student_t(3, 0, {scale})\"\nlog_sd = \"normal(0, 2)\"\n\
+             [select]\noutcome = \"y\"\nfamily = \"gaussian\"\ncandidates = \"x1 + x2\""
+        );
+        let exact = one_by_one(&data, &rest);
+        let errors: Vec<f64> = exact.inclusion.iter().map(|i| i.se.unwrap()).collect();
+        right_or_refused(&data, &rest, &inclusion(&exact), &errors);
+    }
+}

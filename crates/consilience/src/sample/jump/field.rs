@@ -5,7 +5,7 @@ use super::neighbours::Neighbours;
 use crate::math::ziggurat::{chi_square, normal};
 use crate::math::{Cholesky, LOG_2PI, Matrix, Stream, dot};
 use crate::model::{Coordinates, Prior, Subposterior, Warped};
-use crate::space::{Quadratic, Space, Subset};
+use crate::space::{Quadratic, Space, StandIn, Subset};
 use crate::target::{Expansion, Target};
 use crate::{Error, Result};
 use libm::{exp, lgamma, log, log1p};
@@ -339,18 +339,16 @@ fn quadratic(target: &Subposterior, peak: &[f64]) -> Quadratic {
     let (d, w) = (target.dim(), target.share());
     let mut at = target.likelihood().expand(peak);
     at.scale(target.power());
-    let bent = at.hessian.times(peak);
-    let mut precision = at.hessian;
+    let mut precision = at.hessian.clone();
     precision.scale(-1.0);
-    let mut slope: Vec<f64> = at.gradient.iter().zip(&bent).map(|(g, h)| g - h).collect();
-    let constant = at.value - dot(&at.gradient, peak) + 0.5 * dot(&bent, peak);
-    let mut gain = vec![0.0; d];
+    let mut normals = Vec::with_capacity(d);
     for (j, prior) in target.priors().iter().enumerate() {
-        let (centre, tight) = (prior.centre(), prior.spread().powi(-2));
+        // A power of a normal density is one of another width, times a number.
+        let height = |precision: f64| 0.5 * (log(precision) - LOG_2PI);
+        let tight = prior.spread().powi(-2);
+        let log_scale = w * height(tight) - height(w * tight);
+        normals.push(StandIn { precision: w * tight, mean: prior.centre(), log_scale });
         precision[(j, j)] += w * tight;
-        slope[j] += w * tight * centre;
-        let height = 0.5 * (log(tight) - LOG_2PI - tight * centre * centre);
-        gain[j] = w * height + 0.5 * LOG_2PI;
     }
-    Quadratic { constant, precision, slope, gain }
+    Quadratic::around(&at, precision, peak, &vec![0.0; d], &normals)
 }
