@@ -9,6 +9,7 @@ use crate::sites::arguments::{
     ANSWER_EXAMPLES, ASK_EXAMPLES, AnswerArguments, AskArguments, KeygenArguments, ShowArguments,
 };
 use crate::slurm::{EngineArguments, StepArguments};
+use crate::sweep::arguments::{SWEEP_EXAMPLES, SweepArguments};
 use clap::{Args, Parser, Subcommand};
 use consilience::plan::{Extras, Room};
 use consilience::simulate::alleles;
@@ -46,6 +47,9 @@ pub enum Command {
     /// Choose among all subsets of candidate terms: how likely does each belong in the model?
     #[command(after_help = SELECT_EXAMPLES)]
     Select(SelectArguments),
+    /// How many splits do the data bear? Runs a study over numbers of shards, partitions and combinations
+    #[command(after_help = SWEEP_EXAMPLES)]
+    Sweep(Box<SweepArguments>),
     /// Choose by votes and by every combination, side by side
     #[command(after_help = BASELINES_EXAMPLES)]
     Baselines(BaselinesArguments),

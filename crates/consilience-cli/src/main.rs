@@ -17,7 +17,9 @@ mod shell;
 mod simulate;
 mod sites;
 mod slurm;
+mod sweep;
 mod text;
+mod timing;
 
 use arguments::{
     Arguments, BaselinesArguments, Command, CompareArguments, OutputArguments, StudyArguments,
@@ -69,6 +71,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     match &arguments.command {
         Command::Compare(arguments) => compare(arguments),
         Command::Select(arguments) => select::run(arguments),
+        Command::Sweep(arguments) => sweep::run(arguments),
         Command::Baselines(arguments) => show_baselines(arguments),
         Command::Check(arguments) => {
             let plan = plan(arguments, &progress::Bar::new(false))?;

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 const ANSWERS: &str = "{msg:<22} {bar:30} {pos}/{len} answers  {elapsed} gone, about {eta} left";
 const ROWS: &str = "{msg:<22} {bar:30} {pos}/{len} rows  {elapsed} gone, about {eta} left";
+const PARTITIONS: &str =
+    "{msg:<22} {bar:30} {pos}/{len} partitions  {elapsed} gone, about {eta} left";
 const READING: &str = "{spinner} {msg}  {elapsed} gone";
 
 /// How often the time is drawn while files are read.
@@ -50,6 +52,15 @@ impl Bar {
         self.0.reset();
         self.0.set_length(answers as u64);
         self.0.set_message("work");
+    }
+
+    /// So many of all partitions of a sweep are done.
+    pub fn partitions(&self, done: usize, all: usize) {
+        self.0.disable_steady_tick();
+        self.0.set_style(style(PARTITIONS));
+        self.0.set_message("sweep");
+        self.0.set_length(all as u64);
+        self.0.set_position(done as u64);
     }
 
     /// Says something above the bar, or on stderr where there is no bar.

@@ -1,8 +1,10 @@
 //! Files that are there whole or not at all, and the folders they stand in.
 
+use crate::hex::hex;
 use crate::{Error, Place, Result};
+use sha2::{Digest, Sha256};
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// A file under a temporary name, which goes away unless it is published.
@@ -115,4 +117,20 @@ pub(crate) fn file_stem(model: &str) -> String {
         format!("-{:08x}", crate::math::fingerprint(model) as u32)
     };
     format!("{slug}{mark}")
+}
+
+/// The hash of a file's bytes, which need not fit into memory.
+pub fn file_hash(path: &Path) -> Result<String> {
+    let read = || {
+        let (mut file, mut hasher) = (File::open(path)?, Sha256::new());
+        let mut bytes = vec![0; 1 << 20];
+        loop {
+            match file.read(&mut bytes)? {
+                0 => return Ok(hasher.finalize()),
+                read => hasher.update(&bytes[..read]),
+            }
+        }
+    };
+    let hash = read().map_err(|source| Error::Io { path: path.to_path_buf(), source })?;
+    Ok(hex(&hash))
 }

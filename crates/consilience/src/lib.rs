@@ -183,6 +183,8 @@ pub mod site;
 pub mod space;
 #[doc(hidden)]
 pub mod study;
+#[doc(hidden)]
+pub mod sweep;
 mod target;
 mod warning;
 

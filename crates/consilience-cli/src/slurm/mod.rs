@@ -15,11 +15,12 @@ use clap::{Args, ValueEnum};
 use cluster::{Settings, Slurm, settings_path, split_words};
 use consilience::compare::Comparison;
 use consilience::draft;
-use consilience::engine::Silent;
-use consilience::plan::Extras;
+use consilience::engine::{Observer, Silent};
+use consilience::plan::{Extras, Room};
 use consilience::run::{Courier, OpenRound, Run};
 use consilience::select::Selection;
-use consilience::study::StudyFile;
+use consilience::study::{Combine, StudyFile};
+use consilience::sweep::{Bench, Cell, CellName, CellTime};
 use consilience::{Error, Place, Result};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -153,6 +154,65 @@ pub fn select(
     Ok(Some(selection))
 }
 
+/// Computes the partitions of a sweep on the cluster, one after the other, each in a run directory that is gone
+/// when it is done.
+pub struct OnSlurm<'a> {
+    file: &'a StudyFile,
+    folder: PathBuf,
+    engine: &'a EngineArguments,
+    room: Room,
+    bar: &'a Bar,
+}
+
+impl<'a> OnSlurm<'a> {
+    /// Run directories go into this folder, which all nodes must see.
+    pub fn new(
+        file: &'a StudyFile,
+        folder: &Path,
+        engine: &'a EngineArguments,
+        room: Room,
+        bar: &'a Bar,
+    ) -> Result<OnSlurm<'a>> {
+        let given = [("--run", engine.run.is_some()), ("--detach", engine.detach)];
+        if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
+            return Err(Error::input(format!(
+                "{flag} does not go with a sweep, which has a run directory for every partition in the folder of --out"
+            )));
+        }
+        let folder = folder.join("runs");
+        draft::make_folder(&folder)?;
+        Ok(OnSlurm { file, folder, engine, room, bar })
+    }
+
+    /// What tells the data from others.
+    pub fn hashes(&self) -> Result<Vec<String>> {
+        self.file.files()?.iter().map(|file| draft::file_hash(file)).collect()
+    }
+}
+
+impl Bench for OnSlurm<'_> {
+    fn measure(
+        &self,
+        name: &CellName,
+        methods: &[Combine],
+        votes: bool,
+        observer: &dyn Observer,
+    ) -> Result<(Cell, Option<CellTime>)> {
+        let folder = self.folder.join(name.stem());
+        let mut own = self.file.clone();
+        name.apply(&mut own.study);
+        let run = Run::split_within(own, &folder, &self.room, &Silent)?;
+        let run = opened(&run)?;
+        let slurm = slurm(&run, self.engine)?;
+        slurm.cancel_on_interrupt();
+        let courier = Waiting { slurm: &slurm, bar: self.bar };
+        let cell = run.measure(name, &self.file.study, methods, votes, &courier, observer)?;
+        // What is left of it is of no use: the cell is kept.
+        let _ = std::fs::remove_dir_all(&folder);
+        Ok((cell, None))
+    }
+}
+
 /// Makes the run directory, or finds it as it was left.
 fn begin(
     study: StudyFile,
@@ -164,12 +224,14 @@ fn begin(
         let stem = arguments.study.file_stem().unwrap_or_default();
         PathBuf::from(stem).with_extension("run")
     });
-    let run = Run::split_within(study, &folder, &arguments.room()?, bar)?;
-    let absolute = |path: &Path| {
-        path.canonicalize().map_err(|source| Error::Io { path: path.to_path_buf(), source })
-    };
-    // Jobs start elsewhere.
-    Run::open(&absolute(run.folder())?)
+    opened(&Run::split_within(study, &folder, &arguments.room()?, bar)?)
+}
+
+/// The same run by its whole path: jobs start elsewhere.
+fn opened(run: &Run) -> Result<Run> {
+    let path = run.folder();
+    let whole = path.canonicalize();
+    Run::open(&whole.map_err(|source| Error::Io { path: path.to_path_buf(), source })?)
 }
 
 /// The cluster, for this run.

@@ -14,6 +14,7 @@ mod normal;
 mod posterior;
 mod rank;
 mod statistics;
+mod ways;
 
 pub use baselines::Baseline;
 pub(crate) use baselines::baselines;
@@ -26,6 +27,8 @@ pub use leave_one_out::LeftOut;
 pub use normal::{Consensus, consensus};
 pub use posterior::PosteriorDraws;
 pub(crate) use posterior::consensus_draws;
+pub use ways::Ways;
+pub(crate) use ways::ways;
 
 use crate::engine::{Progress, Session};
 use crate::estimate::search::Peak;

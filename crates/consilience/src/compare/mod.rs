@@ -343,7 +343,7 @@ impl Parts {
 
 impl Bounds {
     /// `None` unless every shard has draws to go by.
-    fn of(summaries: &[Summary]) -> Option<Bounds> {
+    pub(crate) fn of(summaries: &[Summary]) -> Option<Bounds> {
         let mut bounds = Bounds { log_a: f64::NEG_INFINITY, log_b: f64::NEG_INFINITY };
         for summary in summaries {
             bounds.log_a = bounds.log_a.max(summary.diagnostics.log_ratio_greatest?);

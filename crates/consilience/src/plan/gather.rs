@@ -1,14 +1,16 @@
 //! Data at hand: read, checked and split.
 
+use super::Plan;
 use super::outline::{Outline, at_formula};
 use super::room::{Room, bytes_in_words};
 use crate::compare::PartitionReport;
-use crate::data::read::{Reader, Wanted, column_names, find_files};
+use crate::data::read::{Reader, Wanted, column_names};
 use crate::data::split::{Partition, Rule, Strata, split};
 use crate::data::{
     Gathering, Request, Scratch, ShardData, Table, Tables, Terms, agree_or_blame, describe,
 };
-use crate::engine::Observer;
+use crate::draft::file_hash;
+use crate::engine::{Clock, Observer};
 use crate::study::{Missing, SplitBy, Study, StudyFile};
 use crate::{Error, Level, Place, Result, Warning};
 use std::collections::BTreeSet;
@@ -17,6 +19,95 @@ use std::sync::Arc;
 
 /// Rows that are looked at in one go.
 const BATCH: usize = 1 << 16;
+
+/// A study with its data read, to be dealt out to shards as often as one likes.
+#[derive(Debug, Clone)]
+pub struct Rows {
+    outline: Outline,
+    files: Vec<PathBuf>,
+    names: Vec<String>,
+    complete: Complete,
+    /// Of how many rows of the files one is here.
+    thinned: usize,
+}
+
+impl Rows {
+    /// Reads and checks a study's data files, on this many threads.
+    pub fn read(
+        study: impl Into<StudyFile>,
+        threads: usize,
+        room: &Room,
+        observer: &dyn Observer,
+    ) -> Result<Rows> {
+        let study = study.into();
+        crate::engine::pool(threads)?.install(|| Rows::new(study, room, observer))
+    }
+
+    fn new(study: StudyFile, room: &Room, observer: &dyn Observer) -> Result<Rows> {
+        let (mut files, mut names) = (Vec::new(), Vec::new());
+        let outline = Outline::new(study, |file| {
+            files = file.files()?;
+            names = column_names(&files[0], &file.study.data.text_format())?;
+            Ok(names.clone())
+        })?;
+        let complete = read_complete(&outline, &files, room, observer)?;
+        Ok(Rows { outline, files, names, complete, thinned: 1 })
+    }
+
+    /// The study and its formulas.
+    pub fn outline(&self) -> &Outline {
+        &self.outline
+    }
+
+    /// The rows dealt out as the study says.
+    fn gather(self, room: &Room) -> Result<Gathered> {
+        let Rows { outline, files, names, complete, .. } = self;
+        let split = outline.study.split.rule();
+        let by = split.by.to_string();
+        let gathered = Gathered::split(outline, complete, &split, by, room)?;
+        Ok(Gathered { files, names, ..gathered })
+    }
+
+    /// Every so many-th row alone.
+    pub fn every(self, step: usize) -> Result<Rows> {
+        let table = self.complete.data.table()?;
+        let rows: Vec<usize> = (0..table.rows()).step_by(step.max(1)).collect();
+        let data = ShardData::from(table.select(&rows));
+        let complete = Complete { data, ..self.complete };
+        Ok(Rows { complete, thinned: self.thinned * step.max(1), ..self })
+    }
+
+    /// What tells these rows from others: the hashes of their files.
+    pub fn hashes(&self) -> Result<Vec<String>> {
+        let mut all: Vec<String> =
+            self.files.iter().map(|file| file_hash(file)).collect::<Result<_>>()?;
+        if self.thinned > 1 {
+            all.push(format!("every {}", self.thinned));
+        }
+        Ok(all)
+    }
+
+    /// The rows dealt out and the study's models settled on them, after this change to the study, which may not be
+    /// about its data or models.
+    pub fn plan(
+        &self,
+        change: impl FnOnce(&mut Study),
+        threads: usize,
+        room: &Room,
+        clock: Option<Arc<dyn Clock>>,
+        observer: &dyn Observer,
+    ) -> Result<Plan> {
+        let mut own = self.clone();
+        change(&mut own.outline.study);
+        let pool = crate::engine::pool(threads)?;
+        let gathered = pool.install(|| own.gather(room))?;
+        let plan = Plan::in_memory(gathered, pool, room, observer)?;
+        Ok(match clock {
+            Some(clock) => plan.with_clock(clock),
+            None => plan,
+        })
+    }
+}
 
 /// A study with its data read and dealt out to shards.
 #[derive(Debug)]
@@ -42,17 +133,7 @@ impl Gathered {
         room: &Room,
         observer: &dyn Observer,
     ) -> Result<Gathered> {
-        let (mut files, mut names) = (Vec::new(), Vec::new());
-        let outline = Outline::new(study, |file| {
-            files = find_files(&file.folder, file.paths()?)?;
-            names = column_names(&files[0], &file.study.data.text_format())?;
-            Ok(names.clone())
-        })?;
-        let complete = read_complete(&outline, &files, room, observer)?;
-        let split = outline.study.split.rule();
-        let by = split.by.to_string();
-        let gathered = Gathered::split(outline, complete, &split, by, room)?;
-        Ok(Gathered { files, names, ..gathered })
+        Rows::new(study.into(), room, observer)?.gather(room)
     }
 
     /// The same with data in memory. What the study says about files is not looked at.
@@ -137,6 +218,7 @@ fn deal(data: ShardData, partition: &Partition, room: &Room) -> Result<Vec<Shard
 }
 
 /// The rows of some files that count.
+#[derive(Debug, Clone)]
 pub(crate) struct Complete {
     pub data: ShardData,
     /// How many rows were left out because a value is missing.

@@ -10,17 +10,17 @@ mod settle;
 mod units;
 
 pub use crate::combine::Extras;
-pub use gather::Gathered;
 pub(crate) use gather::{Complete, read_complete};
+pub use gather::{Gathered, Rows};
 pub use outline::Outline;
 pub use room::{LEAST_MEMORY, Room};
 
-use crate::combine::{Setting, baselines, combine};
+use crate::combine::{Setting, Ways, baselines, combine, ways};
 use crate::compare::{Baselines, Comparison, PartitionReport, VERSION, sweep};
 use crate::data::{Formula, Tables, Term};
 use crate::engine::{Engine, Observer, Session, Threads, Traffic};
 use crate::shard::Shard;
-use crate::study::{Study, StudyFile};
+use crate::study::{Combine, Study, StudyFile};
 use crate::{Error, Place, Result, Warning};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -158,6 +158,17 @@ impl<E: Engine> Plan<E> {
     /// Computes every model's evidence and compares them.
     pub fn run(&self, observer: &dyn Observer) -> Result<Comparison> {
         self.run_on(&self.engine, observer)
+    }
+
+    /// Combines by each of these methods, over the same fits, and votes if that is wanted.
+    pub(crate) fn ways(
+        &self,
+        methods: &[Combine],
+        votes: bool,
+        observer: &dyn Observer,
+    ) -> Result<Ways> {
+        refuse_select(&self.study)?;
+        ways(&self.engine, observer, self.traffic, &self.settings, methods, votes)
     }
 
     /// Chooses by votes and upsampled evidences, and by every combination that suits the models.

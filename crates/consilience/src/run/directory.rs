@@ -4,18 +4,17 @@ use super::files::{Courier, Files};
 use super::manifest::{
     Manifest, SchemaColumn, ShardEntry, ShardRows, schema_hash, schema_of, study_hash,
 };
-use super::message::{FORMAT, hex};
+use super::message::FORMAT;
 use crate::compare::Comparison;
 use crate::data::{Gathering, ShardData, read_shard, write_shard};
-use crate::draft::make_folder;
+use crate::draft::{file_hash, make_folder};
 use crate::engine::{Observer, Silent};
 use crate::plan::{Extras, Gathered, Plan, Room};
 use crate::select::Selection;
 use crate::study::{Combine, Study, StudyFile};
+use crate::sweep::{Cell, CellName, measured};
 use crate::{Error, Place, Result};
-use sha2::{Digest, Sha256};
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -280,6 +279,22 @@ impl Run {
         })
     }
 
+    /// Computes a partition of a sweep of this study, whose run this is.
+    pub fn measure(
+        &self,
+        name: &CellName,
+        study: &Study,
+        methods: &[Combine],
+        votes: bool,
+        courier: &dyn Courier,
+        observer: &dyn Observer,
+    ) -> Result<Cell> {
+        self.guarded(|| {
+            let plan = self.plan(courier, observer)?;
+            measured(&plan, name, study, methods, votes, observer)
+        })
+    }
+
     /// Does this while nobody else coordinates the run. An error that ends the run is written down.
     fn guarded<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let _lock = self.lock()?;
@@ -310,22 +325,6 @@ pub(super) fn remove(path: &Path) -> Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-/// The hash of a file's bytes, which need not fit into memory.
-fn file_hash(path: &Path) -> Result<String> {
-    let read = || {
-        let (mut file, mut hasher) = (File::open(path)?, Sha256::new());
-        let mut bytes = vec![0; 1 << 20];
-        loop {
-            match file.read(&mut bytes)? {
-                0 => return Ok(hasher.finalize()),
-                read => hasher.update(&bytes[..read]),
-            }
-        }
-    };
-    let hash = read().map_err(|source| Error::Io { path: path.to_path_buf(), source })?;
-    Ok(hex(&hash))
 }
 
 /// Whether a file is one that a run that was not finished may have left.

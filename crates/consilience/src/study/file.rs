@@ -2,6 +2,7 @@
 
 use super::lines::{DEEPEST, walk};
 use super::{Lines, Overrides, Study, keys};
+use crate::data::read::find_files;
 use crate::{Error, Place, Result};
 use serde::Deserialize;
 use std::io::Read;
@@ -62,6 +63,11 @@ impl StudyFile {
             return Err(self.lines.locate(Error::input_at(Place::key("data.path"), message)));
         }
         Ok(&self.study.data.path)
+    }
+
+    /// The data files that are there.
+    pub fn files(&self) -> Result<Vec<PathBuf>> {
+        find_files(&self.folder, self.paths()?)
     }
 }
 

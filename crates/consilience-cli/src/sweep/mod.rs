@@ -1,0 +1,117 @@
+//! How many splits do the data bear?
+
+pub mod arguments;
+mod tables;
+
+use crate::progress::Bar;
+use crate::shell::word;
+use crate::{UNRELIABLE, print, slurm, timing};
+use arguments::SweepArguments;
+use consilience::draft;
+use consilience::engine::{Observer, Silent};
+use consilience::plan::Rows;
+use consilience::study::StudyFile;
+use consilience::sweep::{Bench, Document, Folder, Kept, OnThreads, Sweep, Watch};
+use consilience::{Error, Result};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+pub fn run(arguments: &SweepArguments) -> Result<ExitCode> {
+    if let Some(folder) = &arguments.out {
+        draft::make_folder(folder)?;
+    }
+    let file = StudyFile::read_with(&arguments.study, &arguments.overrides())?;
+    let sweep = arguments.sweep();
+    sweep.check(&file)?;
+    let bar = Bar::new(!arguments.quiet);
+    let document = match arguments.engine.engine {
+        slurm::EngineName::Threads => {
+            arguments.engine.refuse_leftovers()?;
+            let (room, threads) = (arguments.room()?, arguments.threads());
+            let clock = Some(Arc::new(timing::CpuClock) as _);
+            let rows = Rows::read(file.clone(), threads, &room, &bar)?;
+            let kept = kept(arguments.out.as_deref(), &file, || rows.hashes())?;
+            let bench = OnThreads::new(rows, threads, room, clock);
+            go(&sweep, &file, &bench, &*kept, &bar)?
+        }
+        slurm::EngineName::Slurm => {
+            let Some(out) = &arguments.out else {
+                return Err(Error::input(
+                    "a sweep on a cluster keeps its partitions in a folder that all nodes see; name it by --out",
+                ));
+            };
+            let bench =
+                slurm::OnSlurm::new(&file, out, &arguments.engine, arguments.room()?, &bar)?;
+            let kept = kept(Some(out), &file, || bench.hashes())?;
+            go(&sweep, &file, &bench, &*kept, &bar)?
+        }
+    };
+    bar.clear();
+    if let Some(folder) = &arguments.out {
+        write(&document, folder)?;
+    }
+    let json = written(&document);
+    if arguments.json {
+        print(&json)?;
+    } else {
+        print(&tables::of(&document))?;
+        if let Some(folder) = &arguments.out {
+            print(&format!("\nAll numbers: {}\n", word(&folder.join("sweep.json"))))?;
+        }
+    }
+    Ok(if document.is_reliable() { ExitCode::SUCCESS } else { ExitCode::from(UNRELIABLE) })
+}
+
+/// Where partitions are kept.
+fn kept(
+    out: Option<&Path>,
+    file: &StudyFile,
+    data: &[std::path::PathBuf],
+) -> Result<Box<dyn Kept>> {
+    Ok(match out {
+        Some(folder) => Box::new(Folder::new(folder, file, data)?),
+        None => Box::new(()),
+    })
+}
+
+fn go(
+    sweep: &Sweep,
+    file: &StudyFile,
+    bench: &dyn Bench,
+    kept: &dyn Kept,
+    bar: &Bar,
+) -> Result<Document> {
+    sweep.run(file, bench, kept, &Watching(bar))
+}
+
+/// The JSON document.
+pub fn written(document: &Document) -> String {
+    serde_json::to_string_pretty(document).expect("a sweep can be written") + "\n"
+}
+
+/// Writes the document, without times so that it has the same bytes each time, and the tables.
+pub fn write(document: &Document, folder: &Path) -> Result<()> {
+    let timeless = Document { times: None, ..document.clone() };
+    draft::write(&folder.join("sweep.json"), written(&timeless))?;
+    draft::write(&folder.join("cells.csv"), document.cells_csv())?;
+    draft::write(&folder.join("groups.csv"), document.groups_csv())?;
+    if let Some(times) = &document.times {
+        let text = serde_json::to_string_pretty(times).expect("times can be written") + "\n";
+        draft::write(&folder.join("times.json"), text)?;
+    }
+    Ok(())
+}
+
+/// A bar that counts partitions.
+struct Watching<'a>(&'a Bar);
+
+impl Watch for Watching<'_> {
+    fn cells(&self, done: usize, all: usize) {
+        self.0.partitions(done, all);
+    }
+
+    fn within(&self) -> &dyn Observer {
+        &Silent
+    }
+}

@@ -1,0 +1,181 @@
+//! One partition of a sweep: what every combination and vote makes of it.
+
+use super::CellName;
+use crate::Result;
+use crate::combine::{Baseline, Evidence, Ways};
+use crate::compare::{Bounds, PartitionReport};
+use crate::estimate::Estimate;
+use crate::study::Study;
+use serde::{Deserialize, Serialize};
+
+/// What was found on one partition.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// The way to split.
+    pub by: String,
+    /// The number of shards.
+    pub shards: usize,
+    /// The repeat, counted from 1.
+    pub repeat: usize,
+    /// The seed of the split.
+    pub split_seed: u64,
+    /// The seed of the draws.
+    pub seed: u64,
+    /// The name of the partition.
+    pub partition: String,
+    /// Rows used.
+    pub rows: usize,
+    /// What every combination says.
+    pub combinations: Vec<CellCombination>,
+    /// What votes say.
+    pub votes: Vec<CellVote>,
+    /// Why there are no votes, if they could not be counted.
+    pub votes_error: Option<String>,
+}
+
+/// What a combination makes of a partition.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CellCombination {
+    /// Its name.
+    pub method: String,
+    /// Why it got nowhere, if it did.
+    pub error: Option<String>,
+    /// The number of the model with the highest evidence, from 0.
+    pub chooses: Option<usize>,
+    /// Per model, in the study's order; empty where there is an error.
+    pub models: Vec<CellModel>,
+}
+
+/// What a combination says of one model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CellModel {
+    /// log p(y).
+    pub log_evidence: Estimate,
+    /// Σ log Z_s, where the shards computed them.
+    pub shards: Option<Estimate>,
+    /// log I.
+    pub overlap: Option<Estimate>,
+    /// log I as a share of log p(y).
+    pub overlap_share: Option<f64>,
+    /// The logarithm of the correction factor.
+    pub correction: Option<f64>,
+    /// What taking subposteriors as normal may be off by, in nats, as the combination says itself.
+    pub shape_error: Option<f64>,
+    /// log A of the error bound, as far as draws show it.
+    pub log_a: Option<f64>,
+    /// log B.
+    pub log_b: Option<f64>,
+    /// Whether the combination says of itself that it is not to be trusted.
+    pub unreliable: bool,
+}
+
+/// What a vote says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CellVote {
+    /// Its name.
+    pub method: String,
+    /// What is counted.
+    pub score: String,
+    /// Per model.
+    pub models: Vec<Estimate>,
+    /// The number of the model it chooses, from 0.
+    pub chooses: usize,
+}
+
+/// What a cell took, in CPU seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CellTime {
+    /// Of the shard that took longest.
+    pub slowest_shard: f64,
+    /// Of all shards together.
+    pub all_shards: f64,
+}
+
+impl CellTime {
+    /// Of shards that took this long each.
+    pub fn of(spent: &[f64]) -> CellTime {
+        CellTime {
+            slowest_shard: spent.iter().copied().fold(0.0, f64::max),
+            all_shards: spent.iter().sum(),
+        }
+    }
+}
+
+impl Cell {
+    /// What several ways to combine made of a partition.
+    pub(crate) fn new(
+        name: &CellName,
+        study: &Study,
+        partition: &PartitionReport,
+        ways: Ways,
+    ) -> Result<Cell> {
+        let of_method = |(method, found): (crate::study::Combine, Result<Vec<Evidence>>)| {
+            let (models, error) = match found {
+                Ok(evidences) => (evidences.iter().map(CellModel::of).collect(), None),
+                Err(error) => (Vec::new(), Some(error.to_string())),
+            };
+            CellCombination::new(method.name(), models, error)
+        };
+        let (votes, votes_error) = match ways.votes {
+            Ok(votes) => (votes, None),
+            Err(error) => (Vec::new(), Some(error.to_string())),
+        };
+        Ok(Cell {
+            by: name.by.to_string(),
+            shards: name.shards,
+            repeat: name.repeat,
+            split_seed: name.split_seed(study),
+            seed: name.seed(study),
+            partition: partition.hash.clone(),
+            rows: partition.rows,
+            combinations: ways.combinations.into_iter().map(of_method).collect(),
+            votes: votes.into_iter().map(CellVote::of).collect(),
+            votes_error,
+        })
+    }
+
+    /// What a combination says here, if it was asked.
+    pub fn combination(&self, method: &str) -> Option<&CellCombination> {
+        self.combinations.iter().find(|c| c.method == method)
+    }
+
+    /// Whether it is the cell of this name.
+    pub(crate) fn is(&self, name: &CellName) -> bool {
+        self.by == name.by.to_string() && self.shards == name.shards && self.repeat == name.repeat
+    }
+}
+
+impl CellCombination {
+    fn new(method: &str, models: Vec<CellModel>, error: Option<String>) -> CellCombination {
+        let value = |k: &usize| models[*k].log_evidence.value;
+        // The first of equals.
+        let chooses = (0..models.len()).rev().max_by(|a, b| value(a).total_cmp(&value(b)));
+        CellCombination { method: method.to_string(), error, chooses, models }
+    }
+}
+
+impl CellModel {
+    fn of(evidence: &Evidence) -> CellModel {
+        let total = evidence.log_z.value;
+        let bounds = evidence.summaries.as_deref().and_then(Bounds::of);
+        let finite = |value: f64| value.is_finite().then_some(value);
+        CellModel {
+            log_evidence: evidence.log_z,
+            shards: evidence.shards,
+            overlap: evidence.overlap,
+            overlap_share: evidence.overlap.and_then(|overlap| finite(overlap.value / total)),
+            correction: evidence.correction,
+            shape_error: evidence.shape_error,
+            log_a: bounds.as_ref().and_then(|b| finite(b.log_a)),
+            log_b: bounds.as_ref().and_then(|b| finite(b.log_b)),
+            unreliable: evidence.unreliable().is_some(),
+        }
+    }
+}
+
+impl CellVote {
+    fn of(vote: Baseline) -> CellVote {
+        let Baseline { method, score, models, chooses, .. } = vote;
+        CellVote { method, score: score.to_string(), models, chooses }
+    }
+}

@@ -1,0 +1,109 @@
+//! How many shards each combination bears, in a sentence.
+
+use super::Sweep;
+use super::metrics::{Group, best};
+use crate::estimate::Estimate;
+use serde::Serialize;
+
+/// An error of a log evidence that nobody minds, in nats.
+const SMALL: f64 = 0.1;
+
+/// Up to how many shards a combination holds. Each number is the greatest of the sweep's up to which it holds for
+/// all before it, too; `null` where it holds for none.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Advice {
+    /// The way to split.
+    pub by: String,
+    /// The combination.
+    pub method: String,
+    /// Up to how many shards the RMSE of every model's log evidence is below 0.1 nat.
+    pub within_tenth_nat: Option<usize>,
+    /// Up to how many shards the RMSE of the log Bayes factor between the two best models is below that factor.
+    pub within_bayes_factor: Option<usize>,
+    /// Up to how many shards the reference's best model is chosen on every partition.
+    pub same_choice: Option<usize>,
+    /// The same in words.
+    pub text: String,
+}
+
+/// What to say of every combination.
+pub(super) fn advice(
+    sweep: &Sweep,
+    groups: &[Group],
+    reference: &[Estimate],
+    models: &[String],
+) -> Vec<Advice> {
+    let truth: Vec<f64> = reference.iter().map(|r| r.value).collect();
+    let first = best(&truth);
+    let second =
+        (0..truth.len()).filter(|k| *k != first).max_by(|&a, &b| truth[a].total_cmp(&truth[b]));
+    let mut all = Vec::new();
+    for by in &sweep.by {
+        for method in &sweep.combine {
+            let (by, method) = (by.to_string(), method.name().to_string());
+            let own: Vec<&Group> =
+                groups.iter().filter(|g| g.by == by && g.method == method).collect();
+            let up_to = |holds: &dyn Fn(&Group) -> bool| {
+                let held = own.iter().take_while(|g| g.failed == 0 && g.counted > 0 && holds(g));
+                held.last().map(|g| g.shards)
+            };
+            let within_tenth_nat =
+                up_to(&|g| g.models.iter().all(|m| m.errors.rmse.is_some_and(|rmse| rmse < SMALL)));
+            let factor = second.map(|k| (k, truth[first] - truth[k]));
+            let within_bayes_factor = factor.and_then(|(k, factor)| {
+                up_to(&|g| {
+                    let errors = g.models[k].log_bayes_factor;
+                    errors.and_then(|e| e.rmse).is_some_and(|rmse| rmse < factor)
+                })
+            });
+            let same_choice = second.and_then(|_| up_to(&|g| g.chosen[first] == g.counted));
+            let mut advice = Advice {
+                by,
+                method,
+                within_tenth_nat,
+                within_bayes_factor,
+                same_choice,
+                text: String::new(),
+            };
+            advice.text = advice.sentence(sweep, models, first, factor);
+            all.push(advice);
+        }
+    }
+    all
+}
+
+impl Advice {
+    fn sentence(
+        &self,
+        sweep: &Sweep,
+        models: &[String],
+        first: usize,
+        factor: Option<(usize, f64)>,
+    ) -> String {
+        let most = sweep.shards.last().copied().unwrap_or(1);
+        let reach = |found: Option<usize>| match found {
+            Some(shards) if shards == most => {
+                format!("at all numbers of shards tried, up to {most}")
+            }
+            Some(shards) => format!("up to {shards} shard{}", if shards == 1 { "" } else { "s" }),
+            None => "at no number of shards tried".to_string(),
+        };
+        let mut text = format!(
+            "`{}` (split by {}) keeps the error of every log evidence below {SMALL} nat {}",
+            self.method,
+            self.by,
+            reach(self.within_tenth_nat)
+        );
+        if let Some((k, factor)) = factor {
+            text += &format!(
+                "; below the log Bayes factor in question ({factor:.2}, `{}` against `{}`) {}; and chooses `{}` on every partition {}",
+                models[first],
+                models[k],
+                reach(self.within_bayes_factor),
+                models[first],
+                reach(self.same_choice)
+            );
+        }
+        text + "."
+    }
+}
