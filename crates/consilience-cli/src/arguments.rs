@@ -168,7 +168,7 @@ pub struct StudyArguments {
     /// Seed of the split into shards
     #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true)]
     pub split_seed: Option<u64>,
-    /// How shards are combined: exact (a few rounds), normal (one round, approximate), cmc-is (two rounds) or augmented (one round; logistic and probit)
+    /// How shards are combined: exact (a few rounds), normal (one round, approximate), normal-uncorrected (the same with the bias of estimated moments left in), cmc-is (two rounds) or augmented (one round; logistic and probit)
     #[arg(long, value_name = "METHOD")]
     pub combine: Option<Combine>,
     /// How a shard's own evidence is computed: auto, none, quadrature, laplace, importance, nuts+bridge, nuts+warp3, nuts+importance, gibbs+chib or gibbs+bridge

@@ -301,7 +301,7 @@ impl<'a> Combining<'a> {
         for setting in settings {
             let own = setting.clone();
             let machine: Box<dyn Combination> = match (setting.options.combine, &statistics) {
-                (Combine::Normal, _) => Box::new(normal::Normal::new(own)),
+                (Combine::Normal | Combine::NormalUncorrected, _) => Box::new(normal::Normal::new(own)),
                 (Combine::CmcIs, _) => Box::new(cmc::CmcIs::new(own)),
                 (Combine::Augmented, _) => Box::new(augmented::Augmented::new(own)),
                 (_, Some(all)) if statistics::suits(setting) => {

@@ -11,7 +11,7 @@ use crate::draft::make_folder;
 use crate::engine::{Observer, Silent};
 use crate::plan::{Extras, Gathered, Plan, Room};
 use crate::select::Selection;
-use crate::study::{Combine, Study, StudyFile};
+use crate::study::{Study, StudyFile};
 use crate::{Error, Place, Result};
 use sha2::{Digest, Sha256};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -153,6 +153,7 @@ impl Run {
     /// are no part of the run, and nothing more is asked for them.
     pub fn deliver(&mut self, extras: &Extras) -> Result<()> {
         let study = &self.manifest.study;
+        let combine = study.evidence.combine;
         let wrong = |message: &str| Err(Error::input_at(Place::file(&self.folder), message));
         let (known, has_sites) = (&self.manifest.extras, self.manifest.has_sites());
         if extras.draws.is_some() && has_sites {
@@ -160,10 +161,10 @@ impl Run {
                 "the draws of a site's chains stay with the site, so they cannot be kept here; draws given all data come with combine = \"exact\" and --posterior",
             );
         }
-        if extras.posterior && has_sites && study.evidence.combine == Combine::Normal {
-            return wrong(
-                "combine = \"normal\" makes draws of the posterior from those of chains on every shard, and a site's stay with the site; use combine = \"exact\"",
-            );
+        if extras.posterior && has_sites && combine.takes_normals() {
+            return wrong(&format!(
+                "combine = \"{combine}\" makes draws of the posterior from those of chains on every shard, and a site's stay with the site; use combine = \"exact\"",
+            ));
         }
         if extras.draws != known.draws && self.rounds()? > 0 {
             return wrong(
