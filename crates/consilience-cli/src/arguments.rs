@@ -121,10 +121,12 @@ error, the probability of all models that are not listed, and coefficients avera
 docs/select.md teaches it on real data.";
 
 const BASELINES_EXAMPLES: &str = "\
-Majority vote and Borda count rank the models on every shard and count; upsampling has every shard
-stand for all of the data and takes the mean or the median. Beside them stand the combinations: normal,
-cmc-is, augmented (logistic and probit models with normal priors) and exact. Votes lose to the truth as
-shards get smaller: this command shows when.
+Majority vote and Borda count rank the models on every shard and count; the product of local
+probabilities multiplies them over the shards; upsampling has every shard stand for all of the data and
+takes the mean, the median or the mean of logs. Beside them stand the combinations: normal,
+normal-uncorrected, cmc-is, augmented (logistic and probit models with normal priors) and exact. Votes
+lose to the truth as shards get smaller: this command shows when. The exit code is 1 where the table
+marks a method as unreliable.
 
 Examples:
   consilience baselines examples/flights.toml
@@ -256,6 +258,9 @@ pub struct OutputArguments {
     /// Write draws of every model's parameters given all the data to DIR/MODEL.parquet (columns chain, draw and one per parameter). With combine = normal they are made of the shards' draws, which must be kept (--keep-draws)
     #[arg(long, value_name = "DIR")]
     pub posterior: Option<PathBuf>,
+    /// Add every shard's own posterior mean and covariance of the parameters to the JSON document, and the CPU seconds that it took (on threads). For combine = normal, or with --local: exact itself has no posteriors of shards
+    #[arg(long)]
+    pub shard_details: bool,
     /// No progress bar
     #[arg(long, short)]
     pub quiet: bool,
@@ -301,6 +306,7 @@ impl WishArguments {
             prior_scales: self.prior_scale.clone(),
             leave_one_out: self.leave_one_out,
             posterior: false,
+            shard_details: false,
             draws: draws.and_then(|draws| draws.keep_draws.clone()),
         }
     }

@@ -14,8 +14,8 @@ mod normal;
 mod posterior;
 mod rank;
 mod statistics;
+mod votes;
 
-pub use baselines::Baseline;
 pub(crate) use baselines::baselines;
 pub use homogeneity::Agreement;
 pub use jump::{
@@ -26,6 +26,8 @@ pub use leave_one_out::LeftOut;
 pub use normal::{Consensus, consensus};
 pub use posterior::PosteriorDraws;
 pub(crate) use posterior::consensus_draws;
+pub use votes::{Baseline, ModelWarning};
+pub(crate) use votes::{upsampled, votes};
 
 use crate::engine::{Progress, Session};
 use crate::estimate::search::Peak;
@@ -72,6 +74,9 @@ pub struct Extras {
     /// Draws of every model's posterior given all the data.
     #[serde(skip)]
     pub posterior: bool,
+    /// The moments of every shard's own posterior, in the result.
+    #[serde(skip)]
+    pub shard_details: bool,
     /// The draws of every shard's chains, as Parquet files in this folder.
     pub draws: Option<PathBuf>,
 }
@@ -301,7 +306,9 @@ impl<'a> Combining<'a> {
         for setting in settings {
             let own = setting.clone();
             let machine: Box<dyn Combination> = match (setting.options.combine, &statistics) {
-                (Combine::Normal | Combine::NormalUncorrected, _) => Box::new(normal::Normal::new(own)),
+                (Combine::Normal | Combine::NormalUncorrected, _) => {
+                    Box::new(normal::Normal::new(own))
+                }
                 (Combine::CmcIs, _) => Box::new(cmc::CmcIs::new(own)),
                 (Combine::Augmented, _) => Box::new(augmented::Augmented::new(own)),
                 (_, Some(all)) if statistics::suits(setting) => {

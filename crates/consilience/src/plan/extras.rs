@@ -16,7 +16,7 @@ impl Extras {
         let options = &study.evidence;
         let wrong = |message: String| Err(Error::input(message));
         if study.select.is_some() && *self != Extras::default() {
-            return wrong("--prior-scale, --leave-one-out, --posterior and --keep-draws go with [[model]], and this study has [select]; name the models that they are about in a study of their own".into());
+            return wrong("--prior-scale, --leave-one-out, --posterior, --shard-details and --keep-draws go with [[model]], and this study has [select]; name the models that they are about in a study of their own".into());
         }
         let runs_chains = match options.local {
             Local::Auto => options.combine.takes_normals(),
