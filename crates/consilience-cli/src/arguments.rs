@@ -125,10 +125,12 @@ error, the probability of all models that are not listed, and coefficients avera
 docs/select.md teaches it on real data.";
 
 const BASELINES_EXAMPLES: &str = "\
-Majority vote and Borda count rank the models on every shard and count; upsampling has every shard
-stand for all of the data and takes the mean or the median. Beside them stand the combinations: normal,
-cmc-is, augmented (logistic and probit models with normal priors) and exact. Votes lose to the truth as
-shards get smaller: this command shows when.
+Majority vote and Borda count rank the models on every shard and count; the product of local
+probabilities multiplies them over the shards; upsampling has every shard stand for all of the data and
+takes the mean, the median or the mean of logs. Beside them stand the combinations: normal,
+normal-uncorrected, cmc-is, augmented (logistic and probit models with normal priors) and exact. Votes
+lose to the truth as shards get smaller: this command shows when. The exit code is 1 where the table
+marks a method as unreliable.
 
 Examples:
   consilience baselines examples/flights.toml
@@ -172,7 +174,7 @@ pub struct StudyArguments {
     /// Seed of the split into shards
     #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true)]
     pub split_seed: Option<u64>,
-    /// How shards are combined: exact (a few rounds), normal (one round, approximate), cmc-is (two rounds) or augmented (one round; logistic and probit)
+    /// How shards are combined: exact (a few rounds), normal (one round, approximate), normal-uncorrected (the same with the bias of estimated moments left in), cmc-is (two rounds) or augmented (one round; logistic and probit)
     #[arg(long, value_name = "METHOD")]
     pub combine: Option<Combine>,
     /// How a shard's own evidence is computed: auto, none, quadrature, laplace, importance, nuts+bridge, nuts+warp3, nuts+importance, gibbs+chib or gibbs+bridge
@@ -260,6 +262,9 @@ pub struct OutputArguments {
     /// Write draws of every model's parameters given all the data to DIR/MODEL.parquet (columns chain, draw and one per parameter). With combine = normal they are made of the shards' draws, which must be kept (--keep-draws)
     #[arg(long, value_name = "DIR")]
     pub posterior: Option<PathBuf>,
+    /// Add every shard's own posterior mean and covariance of the parameters to the JSON document, and the CPU seconds that it took (on threads). For combine = normal, or with --local: exact itself has no posteriors of shards
+    #[arg(long)]
+    pub shard_details: bool,
     /// No progress bar
     #[arg(long, short)]
     pub quiet: bool,
@@ -305,6 +310,7 @@ impl WishArguments {
             prior_scales: self.prior_scale.clone(),
             leave_one_out: self.leave_one_out,
             posterior: false,
+            shard_details: false,
             draws: draws.and_then(|draws| draws.keep_draws.clone()),
         }
     }

@@ -1,8 +1,10 @@
 //! Ways to choose a model, side by side, as a table.
 
 use crate::text::{self, bytes, counted, grouped};
-use consilience::Level;
+use consilience::combine::ModelWarning;
 use consilience::compare::Baselines;
+use consilience::estimate::Estimate;
+use consilience::{Level, Warning};
 use std::fmt::Write;
 
 /// The whole report.
@@ -39,31 +41,61 @@ fn table(result: &Baselines) -> String {
     rows[0].extend(result.models.iter().cloned());
     rows[0].push("chooses".into());
     for method in &result.methods {
+        let name = &method.method;
+        let name = if method.is_reliable() { name.clone() } else { format!("{name} (unreliable)") };
+        let mut row = vec![name, method.score.to_string()];
         let decimals = if method.score == "log evidence" { 2 } else { 3 };
-        let mut row = vec![method.method.clone(), method.score.to_string()];
-        row.extend(method.models.iter().map(|m| format!("{:.decimals$}", m.value)));
+        row.extend(method.models.iter().map(|m| cell(*m, decimals)));
         row.push(result.models[method.chooses].clone());
         rows.push(row);
     }
     text::table(&rows)
 }
 
-/// Which methods say of themselves that they are not to be trusted, and why.
+/// A score, with its error where that is known and would be seen. At least so many decimals.
+fn cell(score: Estimate, decimals: usize) -> String {
+    match score.se {
+        Some(se) if se >= 5e-7 => text::estimate(score),
+        _ => format!("{:.decimals$}", score.value),
+    }
+}
+
+/// Which methods say of themselves that they are not to be trusted, and why. Methods that rest on the same
+/// answers say the same, and so do shards: it stands once.
 fn distrust(result: &Baselines) -> String {
-    let mut out = String::new();
+    let mut said: Vec<(usize, &str, Vec<(&str, &Warning)>)> = Vec::new();
     for method in &result.methods {
-        for (model, warning) in &method.warnings {
-            if warning.level == Level::Unreliable {
-                let name = &result.models[*model];
-                let _ = match warning.shard {
-                    Some(shard) => {
-                        write!(out, "\n{}, model `{name}`, shard {shard}", method.method)
-                    }
-                    None => write!(out, "\n{}, model `{name}`", method.method),
-                };
-                let _ = writeln!(out, ": unreliable [{}], {}.", warning.code, warning.message);
+        for ModelWarning { model, warning } in &method.warnings {
+            if warning.level < Level::Unreliable {
+                continue;
+            }
+            let known = said.iter_mut().find(|(m, code, _)| m == model && *code == warning.code);
+            match known {
+                Some((_, _, all)) => all.push((&method.method, warning)),
+                None => said.push((*model, &warning.code, vec![(&method.method, warning)])),
             }
         }
+    }
+    let mut out = String::new();
+    for (model, code, all) in said {
+        let mut methods: Vec<&str> = all.iter().map(|(method, _)| *method).collect();
+        methods.dedup();
+        let mut shards: Vec<usize> = all.iter().filter_map(|(_, warning)| warning.shard).collect();
+        shards.sort_unstable();
+        shards.dedup();
+        let place = match &shards[..] {
+            [] => String::new(),
+            [one] => format!(", shard {one}"),
+            [first, ..] => format!(", {} shards, such as {first}", shards.len()),
+        };
+        let first = all.iter().map(|(_, w)| *w).min_by_key(|w| w.shard).expect("there is one");
+        let _ = writeln!(
+            out,
+            "\n{}, model `{}`{place}: unreliable [{code}], {}.",
+            methods.join(", "),
+            result.models[model],
+            first.message
+        );
     }
     out
 }

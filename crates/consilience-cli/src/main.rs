@@ -6,6 +6,7 @@
 mod arguments;
 mod baselines;
 mod cache;
+mod clock;
 mod decomposition;
 mod init;
 mod memory;
@@ -19,7 +20,6 @@ mod sites;
 mod slurm;
 mod sweep;
 mod text;
-mod timing;
 
 use arguments::{
     Arguments, BaselinesArguments, Command, CompareArguments, OutputArguments, StudyArguments,
@@ -119,15 +119,26 @@ fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     let mut comparison = match arguments.engine.engine {
         slurm::EngineName::Threads => {
             arguments.engine.refuse_leftovers()?;
+            if output.shard_details && !output.json && arguments.out.is_none() {
+                return Err(Error::input(
+                    "--shard-details are in the JSON document; give --json, or --out DIR",
+                ));
+            }
             let mut plan = plan(&arguments.study, &bar)?;
+            if let Some(clock) = clock::of_threads().filter(|_| output.shard_details) {
+                plan = plan.with_clock(clock);
+            }
             plan.deliver(&Extras {
                 posterior: output.posterior.is_some(),
+                shard_details: output.shard_details,
                 ..arguments.wishes.with(Some(&arguments.draws))
             })?;
             for folder in [&arguments.draws.keep_draws, &output.posterior].into_iter().flatten() {
                 draft::make_folder(folder)?;
             }
-            plan.run(&bar)?
+            let mut comparison = plan.run(&bar)?;
+            comparison.shard_seconds = Some(plan.engine().spent()).filter(|s| !s.is_empty());
+            comparison
         }
         slurm::EngineName::Slurm => match slurm::compare(arguments, &bar)? {
             Some(comparison) => comparison,
@@ -179,7 +190,7 @@ fn show_baselines(arguments: &BaselinesArguments) -> Result<ExitCode> {
     result.seconds = Some(start.elapsed().as_secs_f64());
     let json = || serde_json::to_string_pretty(&result).expect("a result can be written") + "\n";
     print(&if arguments.json { json() } else { baselines::of(&result) })?;
-    Ok(ExitCode::SUCCESS)
+    Ok(if result.is_reliable() { ExitCode::SUCCESS } else { ExitCode::from(UNRELIABLE) })
 }
 
 /// Writes to stdout. A reader that has gone away is no failure of ours.

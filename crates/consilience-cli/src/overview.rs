@@ -102,9 +102,9 @@ fn evidence(plan: &Plan) -> String {
     let seed = options.seed;
     let draws = grouped(options.draws as f64);
     match options.combine {
-        Combine::Normal => format!(
-            "normal: one round, each shard by {} with {draws} draws (seed {seed}), taken as normal",
-            options.local
+        Combine::Normal | Combine::NormalUncorrected => format!(
+            "{}: one round, each shard by {} with {draws} draws (seed {seed}), taken as normal",
+            options.combine, options.local
         ),
         Combine::CmcIs => format!(
             "cmc-is: each shard by {} with {draws} draws, then {} draws from the product of their normals, weighed by all (seed {seed})",

@@ -365,7 +365,7 @@ fn every_field_of_the_document_is_described() {
     let folder = tempfile::tempdir().expect("a folder");
     let study = write_study(folder.path());
     let exact = compare(&study, &["--prior-scale", "2,1e-9", "--leave-one-out"]);
-    let local = compare(&study, &["--local", "importance"]);
+    let local = compare(&study, &["--local", "importance", "--shard-details"]);
     let normal = compare(&study, &["--combine", "normal"]);
     let laplace = compare(&study, &["--combine", "normal", "--local", "laplace"]);
 
@@ -392,6 +392,27 @@ fn every_field_of_the_document_is_described() {
         let one_round = example["models"][0]["combination"].is_null();
         same_keys(&example, if one_round { &normal } else { &exact }, "");
     }
+}
+
+#[test]
+fn every_field_of_baselines_is_described() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = Command::new(env!("CARGO_BIN_EXE_consilience"))
+        .arg("baselines")
+        .arg(write_study(folder.path()))
+        .args(["--json", "--quiet", "--threads", "1"])
+        .output()
+        .expect("the program runs");
+    let finished = matches!(run.status.code(), Some(0 | 1));
+    assert!(finished, "{:?}\n{}", run.status, String::from_utf8_lossy(&run.stderr));
+    let document: Value = serde_json::from_slice(&run.stdout).expect("one JSON document");
+    let mut known = BTreeSet::new();
+    fields(&document, "", &mut known);
+    let elsewhere = ["partition", "traffic", "seconds", "warning.", "estimate."];
+    known.retain(|field| !elsewhere.iter().any(|part| field.starts_with(part)));
+    let described: BTreeSet<String> =
+        rows(&section(&page("json.md"), "Baselines")).into_iter().map(|(field, _)| field).collect();
+    assert_eq!(described, known, "docs/json.md (left) and the program (right) differ");
 }
 
 /// `select` on a study, which must finish.

@@ -272,6 +272,32 @@ fn votes_fail_where_exact_does_not() {
     }
 }
 
+/// The product of local probabilities leaves out the overlap and nothing else.
+#[test]
+fn products_are_the_parts_without_the_overlap() {
+    for local in ["importance", "laplace"] {
+        let mut study = Case::new("sim2.parquet", 5);
+        study.evidence = format!("local = {local:?}\ndraws = 1000");
+        study.model("y ~ x1 + x2", "logistic").model("y ~ x1 + x2 + x5", "logistic");
+        let parts = run(&study.text()).models.into_iter().map(|m| m.parts.subevidences.unwrap());
+        let study = StudyFile::parse(&study.text(), Path::new("study.toml")).unwrap();
+        let result = Plan::new(study, 2, &Silent).unwrap().baselines(&Silent).unwrap();
+        let method = |name: &str| result.methods.iter().find(|m| m.method == name).unwrap();
+        let found = &method("product of local probabilities").models;
+        for (found, expected) in found.iter().zip(parts) {
+            assert!((found.value - expected.value).abs() < 1e-8, "{found:?}, {expected:?}");
+            let [ours, theirs] = [found, &expected].map(|e| e.se.unwrap_or(-1.0));
+            assert!((ours - theirs).abs() < 1e-9);
+        }
+        for method in result.methods.iter().filter(|m| m.method != "exact") {
+            let [normal, sure] = [method.models[0].se, method.models[1].se].map(|se| se.is_some());
+            let own = ["cmc-is", "augmented"].contains(&method.method.as_str());
+            let expected = own || local == "importance";
+            assert_eq!((normal, sure), (expected, expected), "{local}: {}", method.method);
+        }
+    }
+}
+
 /// Upsampling is the evidence of every row S times: on one shard, the evidence itself.
 #[test]
 fn upsampling_repeats_every_row() {
@@ -297,9 +323,12 @@ fn upsampling_repeats_every_row() {
         parts.model(formula, family);
         let study = StudyFile::parse(&parts.text(), Path::new("study.toml")).unwrap();
         let result = Plan::new(study, 2, &Silent).unwrap().baselines(&Silent).unwrap();
-        for name in ["upsampled mean", "upsampled median"] {
-            let found = result.methods.iter().find(|m| m.method == name).unwrap().models[0].value;
-            assert!((found - truth.value).abs() < 0.01, "{family}, {name}: {found}, {truth:?}");
+        for name in ["upsampled mean", "upsampled median", "upsampled mean of logs"] {
+            let found = result.methods.iter().find(|m| m.method == name).unwrap().models[0];
+            let se = found.se.unwrap().hypot(truth.se.unwrap());
+            let error = found.value - truth.value;
+            assert!(error.abs() < 4.0 * se + 1e-7, "{family}, {name}: {found:?}, {truth:?}");
+            assert!(se < 0.01, "{family}, {name}: {se}");
         }
     }
 }

@@ -23,7 +23,7 @@ Without --wait it returns at once: with code 4 if answers are missing.
 
 What split, ask or compare were told to compute beside the comparison (--prior-scale,
 --leave-one-out) the run delivers without being told again; given here, it is asked for from now on.
---parameters, --bayes-factors and --posterior ask nothing more and can be had at any time.";
+--parameters, --bayes-factors, --shard-details and --posterior ask nothing more and can be had at any time.";
 
 /// What to split, and where to.
 #[derive(Debug, Args)]

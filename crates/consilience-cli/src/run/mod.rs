@@ -166,6 +166,7 @@ pub fn combine(arguments: &CombineArguments) -> Result<ExitCode> {
     }
     extras.leave_one_out |= wishes.leave_one_out;
     extras.posterior = output.posterior.is_some();
+    extras.shard_details = output.shard_details;
     run.deliver(&extras)?;
     if let Some(folder) = &output.posterior {
         draft::make_folder(folder)?;

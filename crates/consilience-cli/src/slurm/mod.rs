@@ -95,6 +95,7 @@ pub fn compare(arguments: &CompareArguments, bar: &Bar) -> Result<Option<Compari
         ("--bayes-factors", output.bayes_factors),
         ("--parameters", output.parameters),
         ("--posterior", output.posterior.is_some()),
+        ("--shard-details", output.shard_details),
         ("--out", arguments.out.is_some()),
     ];
     if engine.detach
@@ -108,8 +109,11 @@ pub fn compare(arguments: &CompareArguments, bar: &Bar) -> Result<Option<Compari
     let wishes = arguments.wishes.of(&study.study, Some(&arguments.draws))?;
     let mut run = begin(study, &arguments.study, engine, bar)?;
     run.deliver(&wishes)?;
+    let (posterior, shard_details) = (output.posterior.is_some(), output.shard_details);
+    if posterior || shard_details {
+        run.deliver(&Extras { posterior, shard_details, ..wishes })?;
+    }
     if let Some(folder) = &output.posterior {
-        run.deliver(&Extras { posterior: true, ..wishes })?;
         draft::make_folder(folder)?;
     }
     let slurm = slurm(&run, engine)?;

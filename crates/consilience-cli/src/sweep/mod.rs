@@ -5,7 +5,7 @@ mod tables;
 
 use crate::progress::Bar;
 use crate::shell::word;
-use crate::{UNRELIABLE, print, slurm, timing};
+use crate::{UNRELIABLE, clock, print, slurm};
 use arguments::SweepArguments;
 use consilience::draft;
 use consilience::engine::{Observer, Silent};
@@ -15,7 +15,6 @@ use consilience::sweep::{Bench, Document, Folder, Kept, OnThreads, Sweep, Watch}
 use consilience::{Error, Result};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 pub fn run(arguments: &SweepArguments) -> Result<ExitCode> {
     if let Some(folder) = &arguments.out {
@@ -29,10 +28,9 @@ pub fn run(arguments: &SweepArguments) -> Result<ExitCode> {
         slurm::EngineName::Threads => {
             arguments.engine.refuse_leftovers()?;
             let (room, threads) = (arguments.room()?, arguments.threads());
-            let clock = Some(Arc::new(timing::CpuClock) as _);
             let rows = Rows::read(file.clone(), threads, &room, &bar)?;
             let kept = kept(arguments.out.as_deref(), &file, || rows.hashes())?;
-            let bench = OnThreads::new(rows, threads, room, clock);
+            let bench = OnThreads::new(rows, threads, room, clock::of_threads());
             go(&sweep, &file, &bench, &*kept, &bar)?
         }
         slurm::EngineName::Slurm => {
@@ -67,10 +65,10 @@ pub fn run(arguments: &SweepArguments) -> Result<ExitCode> {
 fn kept(
     out: Option<&Path>,
     file: &StudyFile,
-    data: &[std::path::PathBuf],
+    data: impl FnOnce() -> Result<Vec<String>>,
 ) -> Result<Box<dyn Kept>> {
     Ok(match out {
-        Some(folder) => Box::new(Folder::new(folder, file, data)?),
+        Some(folder) => Box::new(Folder::new(folder, file, &data()?)?),
         None => Box::new(()),
     })
 }

@@ -108,7 +108,8 @@ fn posterior_draws_are_files() {
 fn what_cannot_be_had_is_refused() {
     let folder = folder();
     folder.write("file", "");
-    let cases: [(&[&str], &[&str]); 9] = [
+    let cases: [(&[&str], &[&str]); 10] = [
+        (&["--shard-details"], &["--shard-details", "--json", "--out"]),
         (&["--prior-scale", "0"], &["--prior-scale", "positive"]),
         (&["--prior-scale", "1,-2"], &["'-2'", "positive"]),
         (&["--prior-scale", "1,two"], &["'two'", "positive"]),

@@ -2,7 +2,9 @@
 
 #![allow(clippy::disallowed_methods)]
 
+mod baselines;
 mod copies;
+mod details;
 mod extras;
 mod faults;
 mod init;

@@ -87,7 +87,7 @@ fn wrong_runs() {
 }
 
 /// Works and combines until the result is there, which is printed with these flags.
-fn finish(folder: &Folder, flags: &[&str]) -> String {
+pub fn finish(folder: &Folder, flags: &[&str]) -> String {
     for _ in 0..50 {
         let run = folder.run(&[&["combine", "r"], flags].concat());
         if matches!(run.code, Some(0 | 1)) {

@@ -4,7 +4,6 @@
 //! It knows no data and no engine, and all models' combinations share their rounds.
 
 mod augmented;
-mod baselines;
 mod cmc;
 mod exact;
 mod homogeneity;
@@ -14,10 +13,9 @@ mod normal;
 mod posterior;
 mod rank;
 mod statistics;
+mod votes;
 mod ways;
 
-pub use baselines::Baseline;
-pub(crate) use baselines::baselines;
 pub use homogeneity::Agreement;
 pub use jump::{
     JumpMethod, JumpModel, JumpOptions, JumpResult, PairFactor, ShardJump, reversible_jump,
@@ -27,8 +25,10 @@ pub use leave_one_out::LeftOut;
 pub use normal::{Consensus, consensus};
 pub use posterior::PosteriorDraws;
 pub(crate) use posterior::consensus_draws;
+pub use votes::{Baseline, ModelWarning};
+pub(crate) use votes::{upsampled, votes};
 pub use ways::Ways;
-pub(crate) use ways::ways;
+pub(crate) use ways::{baselines, ways};
 
 use crate::engine::{Progress, Session};
 use crate::estimate::search::Peak;
@@ -75,6 +75,9 @@ pub struct Extras {
     /// Draws of every model's posterior given all the data.
     #[serde(skip)]
     pub posterior: bool,
+    /// The moments of every shard's own posterior, in the result.
+    #[serde(skip)]
+    pub shard_details: bool,
     /// The draws of every shard's chains, as Parquet files in this folder.
     pub draws: Option<PathBuf>,
 }
@@ -304,7 +307,9 @@ impl<'a> Combining<'a> {
         for setting in settings {
             let own = setting.clone();
             let machine: Box<dyn Combination> = match (setting.options.combine, &statistics) {
-                (Combine::Normal, _) => Box::new(normal::Normal::new(own)),
+                (Combine::Normal | Combine::NormalUncorrected, _) => {
+                    Box::new(normal::Normal::new(own))
+                }
                 (Combine::CmcIs, _) => Box::new(cmc::CmcIs::new(own)),
                 (Combine::Augmented, _) => Box::new(augmented::Augmented::new(own)),
                 (_, Some(all)) if statistics::suits(setting) => {

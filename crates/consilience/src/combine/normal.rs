@@ -13,6 +13,7 @@ use crate::estimate::{Batch, Estimate};
 use crate::fit::Summary;
 use crate::math::{Cholesky, LOG_2PI, Matrix, dot, log_mean_exp};
 use crate::question::Answers;
+use crate::study::Combine;
 use crate::{Error, Level, Result, Warning};
 use libm::exp;
 use rayon::prelude::*;
@@ -154,6 +155,11 @@ impl Normals {
         Ok(Normals { factors, all, bias })
     }
 
+    /// log I as the moments have it. That they come from draws moves it: for the paper's Algorithm 2 as it is written.
+    fn log_overlap_uncorrected(&self) -> f64 {
+        self.all.log_overlap
+    }
+
     /// log I.
     pub(super) fn log_overlap(&self) -> f64 {
         self.all.log_overlap - self.bias
@@ -169,7 +175,10 @@ fn evidence(setting: &Setting, fits: Fits) -> Result<Evidence> {
     let Fits { summaries, draws } = fits;
     let normals = Normals::new(&summaries)?;
     let shards = sum_of_evidences(&summaries);
-    let value = normals.log_overlap();
+    let value = match setting.options.combine {
+        Combine::NormalUncorrected => normals.log_overlap_uncorrected(),
+        _ => normals.log_overlap(),
+    };
     let errors = jackknife(&summaries, &normals.factors, &normals.all);
     let overlap = Estimate { value, se: errors.map(|e| e.overlap) };
     let is_split = setting.shards > 1;

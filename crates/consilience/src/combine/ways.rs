@@ -1,7 +1,6 @@
 //! Several combinations of one study side by side, over the same fits, with the votes beside them.
 
-use super::baselines::{Baseline, upsampled, votes};
-use super::{Evidence, Fits, Setting, combine};
+use super::{Baseline, Evidence, Fits, Setting, combine, upsampled, votes};
 use crate::engine::{Engine, Observer, Remembering, Session, Traffic};
 use crate::fit::Summary;
 use crate::question::Question;
@@ -42,6 +41,27 @@ pub(crate) fn ways(
         combinations.push((method, of_its_own(combine(&session, &settings))?));
     }
     Ok(Ways { combinations, votes, traffic: session.traffic() })
+}
+
+/// Votes, upsampled evidences, and beside them all combinations that suit the models.
+pub(crate) fn baselines(
+    engine: &dyn Engine,
+    observer: &dyn Observer,
+    so_far: Traffic,
+    settings: &[Setting],
+) -> Result<(Vec<Baseline>, Traffic)> {
+    let mut methods = vec![Combine::Normal, Combine::NormalUncorrected, Combine::CmcIs];
+    if settings.iter().all(|s| s.model.is_binary() && s.model.has_normal_priors()) {
+        methods.push(Combine::Augmented);
+    }
+    methods.push(Combine::Exact);
+    let Ways { combinations, votes, traffic } =
+        ways(engine, observer, so_far, settings, &methods, true)?;
+    let mut all = votes?;
+    for (method, evidences) in combinations {
+        all.push(Baseline::of_evidences(method, &evidences?));
+    }
+    Ok((all, traffic))
 }
 
 /// Tells an error that is a finding about a method from one that ends everything.

@@ -66,6 +66,8 @@ pub struct Comparison {
     pub bytes_moved: u64,
     /// The same, each way.
     pub traffic: Traffic,
+    /// CPU seconds of each shard's answers; filled in by whoever has a clock.
+    pub shard_seconds: Option<Vec<f64>>,
     /// How long it took; filled in by whoever has a clock.
     pub seconds: Option<f64>,
 }
@@ -185,6 +187,19 @@ pub struct ShardResult {
     pub diagnostics: Diagnostics,
     /// How it agrees with the other shards; `null` where that was not looked at.
     pub agreement: Option<Agreement>,
+    /// Its own posterior; `null` where that was not asked for or not computed.
+    pub details: Option<ShardDetails>,
+}
+
+/// A shard's own posterior, of its likelihood and its share of the prior. Parameters that are held fixed are left out.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ShardDetails {
+    /// The mean of every free parameter, in the model's order.
+    pub mean: Vec<f64>,
+    /// Their covariance, row by row.
+    pub covariance: Vec<Vec<f64>>,
+    /// Effective draws behind these; `null`: no draws.
+    pub effective: Option<f64>,
 }
 
 /// Ways to choose a model side by side. Serialised, it is the JSON document of `baselines`.
@@ -194,7 +209,7 @@ pub struct Baselines {
     pub version: u32,
     /// The models' names, in the study's order.
     pub models: Vec<String>,
-    /// Votes, upsampled evidences, then combinations.
+    /// Votes and products, upsampled evidences, then combinations.
     pub methods: Vec<Baseline>,
     /// How the data were split.
     pub partition: PartitionReport,
@@ -285,6 +300,7 @@ impl Comparison {
             rounds: traffic.rounds,
             bytes_moved: traffic.bytes_sent + traffic.bytes_received,
             traffic,
+            shard_seconds: None,
             seconds: None,
         }
     }
@@ -317,6 +333,13 @@ impl Comparison {
     /// Whether nothing says that the result is not to be trusted.
     pub fn is_reliable(&self) -> bool {
         self.all_warnings().all(|(_, w)| w.level < Level::Unreliable)
+    }
+}
+
+impl Baselines {
+    /// Whether no method in it says of itself that it is not to be trusted.
+    pub fn is_reliable(&self) -> bool {
+        self.methods.iter().all(Baseline::is_reliable)
     }
 }
 
@@ -437,7 +460,17 @@ fn shards(setting: &Setting, evidence: &Evidence) -> Vec<ShardResult> {
                 method: summary.map(|s| s.method.clone()),
                 diagnostics: summary.map(|s| s.diagnostics.clone()).unwrap_or_default(),
                 agreement: evidence.agreement.get(index).cloned(),
+                details: summary.filter(|_| setting.extras.shard_details).map(details),
             }
         })
         .collect()
+}
+
+fn details(summary: &Summary) -> ShardDetails {
+    let covariance = &summary.covariance;
+    ShardDetails {
+        mean: summary.mean.clone(),
+        covariance: (0..covariance.rows()).map(|i| covariance.row(i).to_vec()).collect(),
+        effective: summary.effective,
+    }
 }

@@ -1,10 +1,12 @@
 //! All shards in this process, on a pool of threads.
 
+use super::clock::{Clock, Spent};
 use super::{Answered, Engine};
 use crate::question::{Answer, Answers, Question};
 use crate::shard::Shard;
 use crate::{Error, Result};
 use rayon::prelude::*;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Shards in memory.
@@ -12,17 +14,30 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Threads {
     shards: Vec<Shard>,
     pool: rayon::ThreadPool,
+    spent: Spent,
 }
 
 impl Threads {
     /// These shards on this many threads.
     pub fn new(shards: Vec<Shard>, threads: usize) -> Result<Threads> {
-        Ok(Threads { shards, pool: pool(threads)? })
+        Ok(Threads::on(pool(threads)?, shards))
     }
 
     /// These shards on the threads of this pool.
     pub(crate) fn on(pool: rayon::ThreadPool, shards: Vec<Shard>) -> Threads {
-        Threads { shards, pool }
+        Threads { shards, pool, spent: Spent::default() }
+    }
+
+    /// With a clock, by which the CPU time of every shard's answers is taken from now on.
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Threads {
+        self.spent = Spent::by(clock, self.shards.len());
+        self
+    }
+
+    /// CPU seconds of each shard so far; empty without a clock. An answer's time is that of the thread which gives it:
+    /// parts of a large shard's rows that other threads took over are not in it.
+    pub fn spent(&self) -> Vec<f64> {
+        self.spent.seconds()
     }
 
     /// All shards, to teach them likelihoods.
@@ -52,17 +67,19 @@ impl Engine for Threads {
     }
 
     fn ask(&self, questions: &[Question], answered: &Answered) -> Result<Vec<Answers>> {
-        let tasks: Vec<(&Question, &Shard)> =
-            questions.iter().flat_map(|q| self.shards.iter().map(move |s| (q, s))).collect();
+        let tasks: Vec<(&Question, (usize, &Shard))> = questions
+            .iter()
+            .flat_map(|q| self.shards.iter().enumerate().map(move |s| (q, s)))
+            .collect();
         let stopped = AtomicBool::new(false);
         let answers: Vec<Result<Answer>> = self.pool.install(|| {
             tasks
                 .into_par_iter()
-                .map(|(question, shard)| {
+                .map(|(question, (s, shard))| {
                     if stopped.load(Ordering::Relaxed) {
                         return Err(Error::Stopped);
                     }
-                    let answer = question.answer(shard);
+                    let answer = self.spent.on(s, || question.answer(shard));
                     if answered().is_break() {
                         stopped.store(true, Ordering::Relaxed);
                     }

@@ -16,10 +16,10 @@ impl Extras {
         let options = &study.evidence;
         let wrong = |message: String| Err(Error::input(message));
         if study.select.is_some() && *self != Extras::default() {
-            return wrong("--prior-scale, --leave-one-out, --posterior and --keep-draws go with [[model]], and this study has [select]; name the models that they are about in a study of their own".into());
+            return wrong("--prior-scale, --leave-one-out, --posterior, --shard-details and --keep-draws go with [[model]], and this study has [select]; name the models that they are about in a study of their own".into());
         }
         let runs_chains = match options.local {
-            Local::Auto => options.combine == Combine::Normal,
+            Local::Auto => options.combine.takes_normals(),
             local => local.has_chains(),
         };
         if self.draws.is_some() && !runs_chains {
@@ -115,11 +115,14 @@ impl<E: Engine> Plan<E> {
 /// Whether a run of this study has draws of the posterior; `normal` only has them if chains' are kept.
 fn has_posterior(study: &Study, kept: bool) -> Result<()> {
     let message = match study.evidence.combine {
-        Combine::Normal if !kept || !study.evidence.local.has_chains() => {
-            "combine = \"normal\" makes draws of the posterior from those of chains on every shard; give --keep-draws DIR (for a run directory: when it is made) and, for example, --local nuts+warp3, or use combine = \"exact\""
+        combine if combine.takes_normals() && !(kept && study.evidence.local.has_chains()) => {
+            format!(
+                "combine = \"{combine}\" makes draws of the posterior from those of chains on every shard; give --keep-draws DIR (for a run directory: when it is made) and, for example, --local nuts+warp3, or use combine = \"exact\""
+            )
         }
         Combine::Augmented => {
             "combine = \"augmented\" has no draws of the whole posterior; use combine = \"exact\""
+                .into()
         }
         _ => return Ok(()),
     };

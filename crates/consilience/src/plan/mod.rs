@@ -18,7 +18,7 @@ pub use room::{LEAST_MEMORY, Room};
 use crate::combine::{Setting, Ways, baselines, combine, ways};
 use crate::compare::{Baselines, Comparison, PartitionReport, VERSION, sweep};
 use crate::data::{Formula, Tables, Term};
-use crate::engine::{Engine, Observer, Session, Threads, Traffic};
+use crate::engine::{Clock, Engine, Observer, Session, Threads, Traffic};
 use crate::shard::Shard;
 use crate::study::{Combine, Study, StudyFile};
 use crate::{Error, Place, Result, Warning};
@@ -100,6 +100,11 @@ impl Plan {
         let pool = crate::engine::pool(room.threads(threads))?;
         let gathered = pool.install(|| Gathered::of_tables(study, tables))?;
         Plan::in_memory(gathered, pool, &room, observer)
+    }
+
+    /// With a clock, by which the CPU time of every shard's answers is taken from now on; see [`Threads::spent`].
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Plan {
+        Plan { engine: self.engine.with_clock(clock), ..self }
     }
 
     fn in_memory(

@@ -23,7 +23,14 @@ use std::sync::Arc;
 pub struct Run {
     folder: PathBuf,
     manifest: Manifest,
+    shown: Shown,
+}
+
+/// What a result is to show beside the comparison that is made of the same answers.
+#[derive(Debug, Clone, Copy, Default)]
+struct Shown {
     posterior: bool,
+    shard_details: bool,
 }
 
 /// Held by the one who coordinates a run, or works on a shard; given back when it is dropped, and
@@ -138,20 +145,21 @@ impl Run {
             lines: gathered.outline.lines.clone(),
         };
         manifest.write(folder)?;
-        Ok(Run { folder: folder.to_path_buf(), manifest, posterior: false })
+        Ok(Run { folder: folder.to_path_buf(), manifest, shown: Shown::default() })
     }
 
     /// The run in this folder.
     pub fn open(folder: &Path) -> Result<Run> {
         let (folder, manifest) = (folder.to_path_buf(), Manifest::read(folder)?);
-        Ok(Run { folder, manifest, posterior: false })
+        Ok(Run { folder, manifest, shown: Shown::default() })
     }
 
     /// Has the run deliver these beside the comparison, and nothing else, from now on. What was answered
-    /// counts as far as the questions stay the same. Draws of posteriors are made of what was answered: they
-    /// are no part of the run, and nothing more is asked for them.
+    /// counts as far as the questions stay the same. Draws of posteriors and details of shards are made of what was
+    /// answered: they are no part of the run, and nothing more is asked for them.
     pub fn deliver(&mut self, extras: &Extras) -> Result<()> {
         let study = &self.manifest.study;
+        let combine = study.evidence.combine;
         let wrong = |message: &str| Err(Error::input_at(Place::file(&self.folder), message));
         let (known, has_sites) = (&self.manifest.extras, self.manifest.has_sites());
         if extras.draws.is_some() && has_sites {
@@ -159,10 +167,10 @@ impl Run {
                 "the draws of a site's chains stay with the site, so they cannot be kept here; draws given all data come with combine = \"exact\" and --posterior",
             );
         }
-        if extras.posterior && has_sites && study.evidence.combine == Combine::Normal {
-            return wrong(
-                "combine = \"normal\" makes draws of the posterior from those of chains on every shard, and a site's stay with the site; use combine = \"exact\"",
-            );
+        if extras.posterior && has_sites && combine.takes_normals() {
+            return wrong(&format!(
+                "combine = \"{combine}\" makes draws of the posterior from those of chains on every shard, and a site's stay with the site; use combine = \"exact\"",
+            ));
         }
         if extras.draws != known.draws && self.rounds()? > 0 {
             return wrong(
@@ -170,8 +178,8 @@ impl Run {
             );
         }
         extras.check(study, self.manifest.active().len())?;
-        self.posterior = extras.posterior;
-        let lasting = Extras { posterior: false, ..extras.clone() };
+        self.shown = Shown { posterior: extras.posterior, shard_details: extras.shard_details };
+        let lasting = Extras { posterior: false, shard_details: false, ..extras.clone() };
         if lasting == *known {
             return Ok(());
         }
@@ -257,7 +265,8 @@ impl Run {
     pub fn coordinate(&self, courier: &dyn Courier, observer: &dyn Observer) -> Result<Comparison> {
         self.guarded(|| {
             let mut plan = self.plan(courier, observer)?;
-            plan.deliver(&Extras { posterior: self.posterior, ..self.manifest.extras.clone() })?;
+            let Shown { posterior, shard_details } = self.shown;
+            plan.deliver(&Extras { posterior, shard_details, ..self.manifest.extras.clone() })?;
             let mut comparison = plan.run(observer)?;
             plan.engine().finish(&mut comparison.partition, &mut comparison.warnings);
             Ok(comparison)

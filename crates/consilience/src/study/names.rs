@@ -110,10 +110,20 @@ named! {
         Exact = "exact",
         /// With normal approximations of them.
         Normal = "normal",
+        /// The same without the correction for the finite number of draws behind the moments: the paper's
+        /// Algorithm 2 as it is written.
+        NormalUncorrected = "normal-uncorrected",
         /// With draws from the product of those approximations, weighed by the shards.
         CmcIs = "cmc-is",
         /// With the normal conditionals of data augmentation.
         Augmented = "augmented",
+    }
+}
+
+impl Combine {
+    /// Whether subposteriors are taken as normal, in one round.
+    pub fn takes_normals(self) -> bool {
+        matches!(self, Combine::Normal | Combine::NormalUncorrected)
     }
 }
 

@@ -26,6 +26,10 @@ pub struct Overrides {
     pub combine: Option<Combine>,
     /// For `evidence.draws`.
     pub draws: Option<usize>,
+    /// For `evidence.warmup`.
+    pub warmup: Option<usize>,
+    /// For `evidence.chains`.
+    pub chains: Option<usize>,
     /// For `evidence.se_target`.
     pub se_target: Option<f64>,
     /// For `evidence.rounds`.
@@ -61,6 +65,8 @@ impl StudyFile {
         let Overrides { data, shards, by, share, split_seed, seed, local, combine, .. } = overrides;
         let shards = count("shards", *shards, checks::SHARDS)?;
         let draws = count("draws", overrides.draws, checks::DRAWS)?;
+        let warmup = count("warmup", overrides.warmup, checks::WARMUP)?;
+        let chains = count("chains", overrides.chains, checks::CHAINS)?;
         let rounds = count("rounds", overrides.rounds, checks::ROUNDS)?;
         if let Some(value) = overrides.se_target {
             checks::se_target(value)
@@ -82,6 +88,8 @@ impl StudyFile {
         set("evidence.local", &mut evidence.local, *local, lines);
         set("evidence.combine", &mut evidence.combine, *combine, lines);
         set("evidence.draws", &mut evidence.draws, draws, lines);
+        set("evidence.warmup", &mut evidence.warmup, warmup, lines);
+        set("evidence.chains", &mut evidence.chains, chains, lines);
         set("evidence.se_target", &mut evidence.se_target, overrides.se_target, lines);
         set("evidence.rounds", &mut evidence.rounds, rounds, lines);
         set("evidence.kernel", &mut evidence.kernel, overrides.kernel, lines);

@@ -31,10 +31,9 @@ impl Bench for OnThreads {
         observer: &dyn Observer,
     ) -> Result<(Cell, Option<CellTime>)> {
         let study = &self.rows.outline().study;
-        let (split, seed) = (name.split(study), name.seed(study));
+        let change = |own: &mut Study| name.apply(own);
         let threads = self.threads / self.at_once();
-        let plan =
-            self.rows.plan(split, seed, threads, &self.room, self.clock.clone(), observer)?;
+        let plan = self.rows.plan(change, threads, &self.room, self.clock.clone(), observer)?;
         let cell = measured(&plan, name, study, methods, votes, observer)?;
         let time = self.clock.as_ref().map(|_| CellTime::of(&plan.engine().spent()));
         Ok((cell, time))

@@ -301,7 +301,10 @@ fn names_parse_print_and_serialise_alike() {
         assert_eq!(Local::parse(local.name()).unwrap(), local);
         assert_eq!(serde_json::to_string(&local).unwrap(), format!("\"{local}\""));
     }
-    assert_eq!(Combine::ALL.map(Combine::name), ["exact", "normal", "cmc-is", "augmented"]);
+    assert_eq!(
+        Combine::ALL.map(Combine::name),
+        ["exact", "normal", "normal-uncorrected", "cmc-is", "augmented"]
+    );
     assert_eq!(ShareRule::ALL.map(ShareRule::name), ["equal", "rows"]);
     assert_eq!(Missing::ALL.map(Missing::name), ["drop", "error"]);
     for by in ["random", "outcome", "cluster", "file", "column:a:b"] {
