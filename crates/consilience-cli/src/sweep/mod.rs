@@ -102,7 +102,7 @@ pub fn write(document: &Document, folder: &Path) -> Result<()> {
 }
 
 /// A bar that counts partitions.
-struct Watching<'a>(&'a Bar);
+pub struct Watching<'a>(pub &'a Bar);
 
 impl Watch for Watching<'_> {
     fn cells(&self, done: usize, all: usize) {

@@ -64,8 +64,8 @@ fn worst(group: &Group) -> Option<(usize, &GroupModel)> {
 
 fn errors(document: &Document, groups: &[&Group]) -> String {
     let head = [
-        "shards",
         "method",
+        "shards",
         "bias",
         "sd",
         "RMSE",
@@ -85,16 +85,16 @@ fn errors(document: &Document, groups: &[&Group]) -> String {
         };
         let Some((k, model)) = worst(group) else {
             let mut row = vec![String::new(); head.len()];
-            row[0] = group.shards.to_string();
-            row[1] = group.method.clone();
+            row[0] = group.method.clone();
+            row[1] = group.shards.to_string();
             row[9] = distrust;
             rows.push(row.try_into().expect("as many as there are columns"));
             continue;
         };
         let errors = &model.errors;
         rows.push([
-            group.shards.to_string(),
             group.method.clone(),
+            group.shards.to_string(),
             short(errors.bias),
             short(Some(errors.sd)),
             short(errors.rmse),
@@ -109,10 +109,10 @@ fn errors(document: &Document, groups: &[&Group]) -> String {
 }
 
 fn choices(document: &Document, groups: &[&Group]) -> String {
-    let mut rows = vec![vec!["shards".to_string(), "method".to_string()]];
+    let mut rows = vec![vec!["method".to_string(), "shards".to_string()]];
     rows[0].extend(document.models.iter().cloned());
     for group in groups {
-        let mut row = vec![group.shards.to_string(), group.method.clone()];
+        let mut row = vec![group.method.clone(), group.shards.to_string()];
         row.extend(group.chosen.iter().map(|count| match count {
             0 => "·".to_string(),
             count => count.to_string(),

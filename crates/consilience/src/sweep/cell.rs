@@ -1,11 +1,12 @@
 //! One partition of a sweep: what every combination and vote makes of it.
 
 use super::CellName;
+use super::metrics::best;
 use crate::Result;
 use crate::combine::{Baseline, Evidence, Ways};
 use crate::compare::{Bounds, PartitionReport};
 use crate::estimate::Estimate;
-use crate::study::Study;
+use crate::study::{Combine, Study};
 use serde::{Deserialize, Serialize};
 
 /// What was found on one partition.
@@ -108,8 +109,8 @@ impl Cell {
         study: &Study,
         partition: &PartitionReport,
         ways: Ways,
-    ) -> Result<Cell> {
-        let of_method = |(method, found): (crate::study::Combine, Result<Vec<Evidence>>)| {
+    ) -> Cell {
+        let of_method = |(method, found): (Combine, Result<Vec<Evidence>>)| {
             let (models, error) = match found {
                 Ok(evidences) => (evidences.iter().map(CellModel::of).collect(), None),
                 Err(error) => (Vec::new(), Some(error.to_string())),
@@ -120,7 +121,40 @@ impl Cell {
             Ok(votes) => (votes, None),
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
-        Ok(Cell {
+        Cell {
+            combinations: ways.combinations.into_iter().map(of_method).collect(),
+            votes: votes.into_iter().map(CellVote::of).collect(),
+            votes_error,
+            ..Cell::empty(name, study, partition)
+        }
+    }
+
+    /// A partition on which something else than combinations was computed, beside evidences that are exact.
+    pub fn of_votes(
+        name: &CellName,
+        study: &Study,
+        partition: &PartitionReport,
+        exact: &[Estimate],
+        votes: Vec<CellVote>,
+    ) -> Cell {
+        let model = |log_evidence: &Estimate| CellModel {
+            log_evidence: *log_evidence,
+            shards: None,
+            overlap: None,
+            overlap_share: None,
+            correction: None,
+            shape_error: None,
+            log_a: None,
+            log_b: None,
+            unreliable: false,
+        };
+        let models = exact.iter().map(model).collect();
+        let exact = CellCombination::new(Combine::Exact.name(), models, None);
+        Cell { combinations: vec![exact], votes, ..Cell::empty(name, study, partition) }
+    }
+
+    fn empty(name: &CellName, study: &Study, partition: &PartitionReport) -> Cell {
+        Cell {
             by: name.by.to_string(),
             shards: name.shards,
             repeat: name.repeat,
@@ -128,10 +162,10 @@ impl Cell {
             seed: name.seed(study),
             partition: partition.hash.clone(),
             rows: partition.rows,
-            combinations: ways.combinations.into_iter().map(of_method).collect(),
-            votes: votes.into_iter().map(CellVote::of).collect(),
-            votes_error,
-        })
+            combinations: Vec::new(),
+            votes: Vec::new(),
+            votes_error: None,
+        }
     }
 
     /// What a combination says here, if it was asked.
@@ -147,9 +181,8 @@ impl Cell {
 
 impl CellCombination {
     fn new(method: &str, models: Vec<CellModel>, error: Option<String>) -> CellCombination {
-        let value = |k: &usize| models[*k].log_evidence.value;
-        // The first of equals.
-        let chooses = (0..models.len()).rev().max_by(|a, b| value(a).total_cmp(&value(b)));
+        let values: Vec<f64> = models.iter().map(|m| m.log_evidence.value).collect();
+        let chooses = (!values.is_empty()).then(|| best(&values));
         CellCombination { method: method.to_string(), error, chooses, models }
     }
 }
@@ -174,6 +207,12 @@ impl CellModel {
 }
 
 impl CellVote {
+    /// A vote with these scores of the models.
+    pub fn new(method: &str, score: &str, models: Vec<Estimate>) -> CellVote {
+        let values: Vec<f64> = models.iter().map(|m| m.value).collect();
+        CellVote { method: method.into(), score: score.into(), models, chooses: best(&values) }
+    }
+
     fn of(vote: Baseline) -> CellVote {
         let Baseline { method, score, models, chooses, .. } = vote;
         CellVote { method, score: score.to_string(), models, chooses }

@@ -6,7 +6,7 @@ use super::metrics::{self, Group, Line};
 use super::verdict::{Advice, advice};
 use crate::compare::VERSION;
 use crate::estimate::Estimate;
-use crate::study::{Combine, Study};
+use crate::study::Combine;
 use crate::{Error, Level, Result, Warning};
 use serde::Serialize;
 use std::fmt::Write;
@@ -74,17 +74,16 @@ pub struct Time {
 impl Document {
     pub(super) fn new(
         sweep: &Sweep,
-        study: &Study,
+        models: &[String],
         mut cells: Vec<Cell>,
         times: Vec<Option<CellTime>>,
     ) -> Result<Document> {
-        let models: Vec<String> = study.models.iter().map(|m| m.name.clone()).collect();
         let mut warnings = Vec::new();
         let reference = Reference::of(sweep, &cells, models.len(), &mut warnings)?;
         share_exact(sweep, &mut cells);
         let groups = metrics::groups(sweep, &cells, &reference.log_evidence);
         let lines = metrics::lines(&groups);
-        let advice = advice(sweep, &groups, &reference.log_evidence, &models);
+        let advice = advice(sweep, &groups, &reference.log_evidence, models);
         warnings.extend(failures(&groups));
         let times: Option<Vec<Time>> = cells
             .iter()
@@ -97,7 +96,7 @@ impl Document {
         Ok(Document {
             version: VERSION,
             kind: "sweep",
-            models,
+            models: models.to_vec(),
             reference,
             shards: sweep.shards.clone(),
             repeats: sweep.repeats,

@@ -11,7 +11,7 @@ mod metrics;
 mod threads;
 mod verdict;
 
-pub use cell::{Cell, CellCombination, CellModel, CellTime};
+pub use cell::{Cell, CellCombination, CellModel, CellTime, CellVote};
 pub use document::{Document, Reference};
 pub use folder::{Folder, Kept};
 pub use metrics::{Errors, Group, GroupModel, Line};
@@ -196,6 +196,18 @@ impl Sweep {
         watch: &dyn Watch,
     ) -> Result<Document> {
         self.check(file)?;
+        let models: Vec<String> = file.study.models.iter().map(|m| m.name.clone()).collect();
+        self.run_models(&models, bench, kept, watch)
+    }
+
+    /// The same for these models, of which only the bench knows more. What is to be swept is not checked.
+    pub fn run_models(
+        &self,
+        models: &[String],
+        bench: &dyn Bench,
+        kept: &dyn Kept,
+        watch: &dyn Watch,
+    ) -> Result<Document> {
         let names = self.cells();
         let mut found: Vec<Option<(Cell, Option<CellTime>)>> = Vec::new();
         for name in &names {
@@ -234,7 +246,7 @@ impl Sweep {
         }
         let (cells, times): (Vec<Cell>, Vec<Option<CellTime>>) =
             found.into_iter().flatten().unzip();
-        Document::new(self, &file.study, cells, times)
+        Document::new(self, models, cells, times)
     }
 
     /// The combinations that a cell is computed by.

@@ -56,5 +56,5 @@ pub(crate) fn measured<E: Engine>(
     observer: &dyn Observer,
 ) -> Result<Cell> {
     let ways = plan.ways(methods, votes, observer)?;
-    Cell::new(name, study, &plan.partition, ways)
+    Ok(Cell::new(name, study, &plan.partition, ways))
 }

@@ -82,21 +82,20 @@ impl Advice {
     ) -> String {
         let most = sweep.shards.last().copied().unwrap_or(1);
         let reach = |found: Option<usize>| match found {
-            Some(shards) if shards == most => {
-                format!("at all numbers of shards tried, up to {most}")
-            }
-            Some(shards) => format!("up to {shards} shard{}", if shards == 1 { "" } else { "s" }),
-            None => "at no number of shards tried".to_string(),
+            Some(1) if most > 1 => "with 1 shard only".to_string(),
+            Some(shards) if shards == most => format!("up to {most} shards (all that were tried)"),
+            Some(shards) => format!("up to {shards} shards"),
+            None => "nowhere".to_string(),
         };
         let mut text = format!(
-            "`{}` (split by {}) keeps the error of every log evidence below {SMALL} nat {}",
+            "`{}`, split by {}: the error of every log evidence is below {SMALL} nat {}",
             self.method,
             self.by,
             reach(self.within_tenth_nat)
         );
         if let Some((k, factor)) = factor {
             text += &format!(
-                "; below the log Bayes factor in question ({factor:.2}, `{}` against `{}`) {}; and chooses `{}` on every partition {}",
+                ", and below the log Bayes factor of `{}` against `{}` ({factor:.2}) {}; `{}` is chosen on every partition {}",
                 models[first],
                 models[k],
                 reach(self.within_bayes_factor),
