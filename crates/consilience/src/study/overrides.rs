@@ -1,7 +1,7 @@
 //! What the caller says in place of the study file.
 
 use super::checks::{self, Limits};
-use super::{Combine, Kernel, Lines, Local, ShareRule, SplitBy, Study, StudyFile};
+use super::{Combine, Kernel, Lines, Local, ShareRule, Sizes, SplitBy, Study, StudyFile};
 use crate::{Error, Result};
 use std::path::PathBuf;
 
@@ -14,6 +14,8 @@ pub struct Overrides {
     pub shards: Option<usize>,
     /// For `split.by`.
     pub by: Option<SplitBy>,
+    /// For `split.sizes`.
+    pub sizes: Option<Sizes>,
     /// For `split.share`.
     pub share: Option<ShareRule>,
     /// For `split.seed`.
@@ -76,6 +78,7 @@ impl StudyFile {
         set("data.path", &mut own.path, data.clone(), lines);
         set("split.shards", &mut split.shards, shards.map(Some), lines);
         set("split.by", &mut split.by, by.clone(), lines);
+        set("split.sizes", &mut split.sizes, overrides.sizes, lines);
         set("split.share", &mut split.share, *share, lines);
         set("split.seed", &mut split.seed, *split_seed, lines);
         set("evidence.seed", &mut evidence.seed, *seed, lines);

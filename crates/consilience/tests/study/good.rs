@@ -4,7 +4,7 @@ use super::*;
 use consilience::model::Prior;
 use consilience::study::{
     Combine, Data, EvidenceOptions, Kernel, Local, Missing, Overrides, Points, PriorTable,
-    ShareRule, Split, SplitBy,
+    ShareRule, Sizes, Split, SplitBy,
 };
 use consilience::{Error, Level};
 use std::path::{Path, PathBuf};
@@ -82,6 +82,7 @@ fn everything_that_can_be_said_is_read() {
             by: SplitBy::Cluster,
             share: ShareRule::Rows,
             seed: u64::MAX,
+            sizes: Sizes::Equal,
             clusters: 16
         }
     );
@@ -133,9 +134,10 @@ fn defaults_are_as_documented() {
     assert_eq!((study.data.missing, study.data.comment), (Missing::Drop, Some('#')));
     assert_eq!((study.data.weights.as_ref(), study.data.delimiter), (None, None));
     assert_eq!(study.data.columns, None);
-    let Split { shards, by, share, seed, clusters } = study.split.clone();
+    let Split { shards, by, sizes, share, seed, clusters } = study.split.clone();
     assert_eq!((shards, study.split.count(), by), (None, Some(1), SplitBy::Random));
     assert_eq!((share, seed, clusters), (ShareRule::Equal, 1, 10));
+    assert_eq!(sizes, Sizes::Equal);
     let EvidenceOptions {
         local,
         combine,
@@ -224,6 +226,7 @@ fn overrides_win() {
         data: Some(vec!["mine.csv".into()]),
         shards: Some(3),
         by: Some(SplitBy::Random),
+        sizes: Some(Sizes::Multinomial),
         share: Some(ShareRule::Equal),
         split_seed: Some(11),
         seed: Some(12),
@@ -241,7 +244,7 @@ fn overrides_win() {
         (study.split.shards, study.split.by, study.split.seed),
         (Some(3), SplitBy::Random, 11)
     );
-    assert_eq!(study.split.share, ShareRule::Equal);
+    assert_eq!((study.split.share, study.split.sizes), (ShareRule::Equal, Sizes::Multinomial));
     let e = study.evidence;
     assert_eq!((e.seed, e.local, e.combine), (12, Local::Laplace, Combine::Exact));
     assert_eq!((e.draws, e.se_target, e.rounds, e.kernel), (500, 0.5, 9, Kernel::Auto));
@@ -306,6 +309,7 @@ fn names_parse_print_and_serialise_alike() {
         ["exact", "normal", "normal-uncorrected", "cmc-is", "augmented"]
     );
     assert_eq!(ShareRule::ALL.map(ShareRule::name), ["equal", "rows"]);
+    assert_eq!(Sizes::ALL.map(Sizes::name), ["equal", "multinomial"]);
     assert_eq!(Missing::ALL.map(Missing::name), ["drop", "error"]);
     for by in ["random", "outcome", "cluster", "file", "column:a:b"] {
         assert_eq!(SplitBy::parse(by).unwrap().to_string(), by);
@@ -314,6 +318,9 @@ fn names_parse_print_and_serialise_alike() {
     let json = serde_json::to_string(&study).unwrap();
     assert_eq!(serde_json::from_str::<Study>(&json).unwrap(), study);
     assert_eq!(Study::from_toml(&study.to_toml()).unwrap(), study);
+    let tossed = parse(&format!("{DATA}[split]\nsizes = \"multinomial\"\n{MODEL}")).unwrap();
+    assert_eq!(tossed.split.sizes, Sizes::Multinomial);
+    assert_eq!(Study::from_toml(&tossed.to_toml()).unwrap(), tossed);
     let least = parse(&format!("{DATA}{MODEL}")).unwrap();
     assert_eq!(Study::from_toml(&least.to_toml()).unwrap(), least);
 }
