@@ -1,6 +1,6 @@
 //! Dealing rows out to shards.
 
-use super::kmeans::cluster;
+use super::kmeans::{ClusterOn, cluster};
 use super::{Column, SplitBy, Table};
 use crate::math::{Stream, stream};
 use crate::{Error, Result};
@@ -34,6 +34,8 @@ pub struct Rule {
     pub sizes: Sizes,
     /// How many clusters (only for [`SplitBy::Cluster`]).
     pub clusters: usize,
+    /// In which units these are found.
+    pub cluster_on: ClusterOn,
 }
 
 /// Which shard every row belongs to.
@@ -73,7 +75,8 @@ pub fn split(table: &Table, rule: &Rule, strata: &Strata) -> Result<Partition> {
             let labels = match by {
                 SplitBy::Outcome => outcome_strata(strata.outcome),
                 SplitBy::Cluster => {
-                    let clusters = cluster(&strata.predictors, rows, rule.clusters, &mut rng);
+                    let clusters =
+                        cluster(&strata.predictors, rows, rule.clusters, rule.cluster_on, &mut rng);
                     let classes = outcome_strata(strata.outcome);
                     clusters.iter().zip(classes).map(|(k, class)| k * 16 + class).collect()
                 }
@@ -221,7 +224,14 @@ mod tests {
     }
 
     fn spec(by: SplitBy, shards: Option<usize>) -> Rule {
-        Rule { by, shards, seed: 1, sizes: Sizes::Equal, clusters: 10 }
+        Rule {
+            by,
+            shards,
+            seed: 1,
+            sizes: Sizes::Equal,
+            clusters: 10,
+            cluster_on: ClusterOn::Scaled,
+        }
     }
 
     fn sizes(partition: &Partition) -> Vec<usize> {

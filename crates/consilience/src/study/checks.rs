@@ -322,12 +322,17 @@ impl StudyFile {
             let note = Warning::new(Level::Note, "probabilities-normalised", message, advice);
             notes.push(note.value(sum));
         }
-        let (split, line) = (&study.split, self.lines.line("split.clusters"));
-        let given = line.is_some() || split.clusters != Split::default().clusters;
-        if given && split.by != SplitBy::Cluster {
+        let (split, default) = (&study.split, Split::default());
+        for (key, differs) in [
+            ("split.clusters", split.clusters != default.clusters),
+            ("split.cluster_on", split.cluster_on != default.cluster_on),
+        ] {
+            let line = self.lines.line(key);
+            if split.by == SplitBy::Cluster || !(differs || line.is_some()) {
+                continue;
+            }
             let line = line.map(|line| format!(" (line {line})")).unwrap_or_default();
-            let message =
-                format!("`split.clusters`{line} does nothing with `split.by` = \"{}\"", split.by);
+            let message = format!("`{key}`{line} does nothing with `split.by` = \"{}\"", split.by);
             let advice = "leave it out, or write by = \"cluster\"";
             notes.push(Warning::new(Level::Note, "clusters-unused", message, advice));
         }

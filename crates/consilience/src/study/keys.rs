@@ -1,7 +1,8 @@
 //! The keys of a study file and what their values must be, for errors about them.
 
 use super::{
-    Combine, Heredity, Kernel, Local, Missing, Points, SelectBy, ShareRule, Sizes, SplitBy,
+    ClusterOn, Combine, Heredity, Kernel, Local, Missing, Points, SelectBy, ShareRule, Sizes,
+    SplitBy,
 };
 use crate::error::{clip, suggestion};
 use crate::model::Family;
@@ -14,7 +15,7 @@ const PRIORS: &[&str] =
 pub(super) const TABLES: &[(&str, &[&str])] = &[
     ("", &["data", "split", "prior", "model", "select", "evidence"]),
     ("data", &["path", "missing", "weights", "columns", "delimiter", "comment"]),
-    ("split", &["shards", "by", "sizes", "share", "seed", "clusters"]),
+    ("split", &["shards", "by", "sizes", "share", "seed", "clusters", "cluster_on"]),
     ("prior", PRIORS),
     ("model.prior", PRIORS),
     ("model", &["name", "formula", "family", "probability", "prior"]),
@@ -69,6 +70,7 @@ fn wanted(key: &str) -> (String, Vec<&'static str>) {
     let choices: Vec<&str> = match key {
         "data.missing" => Missing::ALL.map(Missing::name).into(),
         "split.sizes" => Sizes::ALL.map(Sizes::name).into(),
+        "split.cluster_on" => ClusterOn::ALL.map(ClusterOn::name).into(),
         "split.share" => ShareRule::ALL.map(ShareRule::name).into(),
         "model.family" | "select.family" => Family::ALL.map(Family::name).into(),
         "select.heredity" => Heredity::ALL.map(Heredity::name).into(),

@@ -57,7 +57,7 @@ pub use crate::data::SplitBy;
 pub use crate::space::{Heredity, ModelPrior};
 pub use file::StudyFile;
 pub use lines::Lines;
-pub use names::{Combine, Kernel, Local, Missing, Points, SelectBy, ShareRule, Sizes};
+pub use names::{ClusterOn, Combine, Kernel, Local, Missing, Points, SelectBy, ShareRule, Sizes};
 pub use overrides::Overrides;
 pub use prior::{
     ParameterName, PriorSpec, PriorTable, Role, resolve_priors, unmatched_study_priors,
@@ -157,6 +157,9 @@ pub struct Split {
     pub seed: u64,
     /// How many clusters (only for [`SplitBy::Cluster`]).
     pub clusters: usize,
+    /// In which units these are found. Studies that leave it out keep their hash.
+    #[serde(skip_serializing_if = "is_default")]
+    pub cluster_on: ClusterOn,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -172,8 +175,8 @@ impl Split {
 
     /// What decides on the partition.
     pub fn rule(&self) -> Rule {
-        let Split { shards, seed, sizes, clusters, .. } = *self;
-        Rule { by: self.by.clone(), shards, seed, sizes, clusters }
+        let Split { shards, seed, sizes, clusters, cluster_on, .. } = *self;
+        Rule { by: self.by.clone(), shards, seed, sizes, clusters, cluster_on }
     }
 }
 
@@ -186,6 +189,7 @@ impl Default for Split {
             share: ShareRule::default(),
             seed: 1,
             clusters: 10,
+            cluster_on: ClusterOn::default(),
         }
     }
 }

@@ -3,8 +3,8 @@
 use super::*;
 use consilience::model::Prior;
 use consilience::study::{
-    Combine, Data, EvidenceOptions, Kernel, Local, Missing, Overrides, Points, PriorTable,
-    ShareRule, Sizes, Split, SplitBy,
+    ClusterOn, Combine, Data, EvidenceOptions, Kernel, Local, Missing, Overrides, Points,
+    PriorTable, ShareRule, Sizes, Split, SplitBy,
 };
 use consilience::{Error, Level};
 use std::path::{Path, PathBuf};
@@ -83,7 +83,8 @@ fn everything_that_can_be_said_is_read() {
             share: ShareRule::Rows,
             seed: u64::MAX,
             sizes: Sizes::Equal,
-            clusters: 16
+            clusters: 16,
+            cluster_on: ClusterOn::Scaled,
         }
     );
     assert_eq!(
@@ -134,10 +135,10 @@ fn defaults_are_as_documented() {
     assert_eq!((study.data.missing, study.data.comment), (Missing::Drop, Some('#')));
     assert_eq!((study.data.weights.as_ref(), study.data.delimiter), (None, None));
     assert_eq!(study.data.columns, None);
-    let Split { shards, by, sizes, share, seed, clusters } = study.split.clone();
+    let Split { shards, by, sizes, share, seed, clusters, cluster_on } = study.split.clone();
     assert_eq!((shards, study.split.count(), by), (None, Some(1), SplitBy::Random));
     assert_eq!((share, seed, clusters), (ShareRule::Equal, 1, 10));
-    assert_eq!(sizes, Sizes::Equal);
+    assert_eq!((sizes, cluster_on), (Sizes::Equal, ClusterOn::Scaled));
     let EvidenceOptions {
         local,
         combine,
@@ -310,6 +311,7 @@ fn names_parse_print_and_serialise_alike() {
     );
     assert_eq!(ShareRule::ALL.map(ShareRule::name), ["equal", "rows"]);
     assert_eq!(Sizes::ALL.map(Sizes::name), ["equal", "multinomial"]);
+    assert_eq!(ClusterOn::ALL.map(ClusterOn::name), ["scaled", "raw"]);
     assert_eq!(Missing::ALL.map(Missing::name), ["drop", "error"]);
     for by in ["random", "outcome", "cluster", "file", "column:a:b"] {
         assert_eq!(SplitBy::parse(by).unwrap().to_string(), by);
