@@ -12,7 +12,7 @@ pub struct Overrides {
     pub data: Option<Vec<String>>,
     /// For `split.shards`.
     pub shards: Option<usize>,
-    /// For `split.by`.
+    /// For `split.by`. Where the data then fix the number of shards, the study's own no longer counts.
     pub by: Option<SplitBy>,
     /// For `split.sizes`.
     pub sizes: Option<Sizes>,
@@ -28,6 +28,10 @@ pub struct Overrides {
     pub combine: Option<Combine>,
     /// For `evidence.draws`.
     pub draws: Option<usize>,
+    /// For `evidence.warmup`.
+    pub warmup: Option<usize>,
+    /// For `evidence.chains`.
+    pub chains: Option<usize>,
     /// For `evidence.se_target`.
     pub se_target: Option<f64>,
     /// For `evidence.rounds`.
@@ -63,6 +67,8 @@ impl StudyFile {
         let Overrides { data, shards, by, share, split_seed, seed, local, combine, .. } = overrides;
         let shards = count("shards", *shards, checks::SHARDS)?;
         let draws = count("draws", overrides.draws, checks::DRAWS)?;
+        let warmup = count("warmup", overrides.warmup, checks::WARMUP)?;
+        let chains = count("chains", overrides.chains, checks::CHAINS)?;
         let rounds = count("rounds", overrides.rounds, checks::ROUNDS)?;
         if let Some(value) = overrides.se_target {
             checks::se_target(value)
@@ -76,6 +82,11 @@ impl StudyFile {
         }
         let StudyFile { study: Study { data: own, split, evidence, .. }, lines, .. } = self;
         set("data.path", &mut own.path, data.clone(), lines);
+        if shards.is_none()
+            && by.as_ref().is_some_and(|by| by.is_fixed_by_data() && *by != split.by)
+        {
+            set("split.shards", &mut split.shards, Some(None), lines);
+        }
         set("split.shards", &mut split.shards, shards.map(Some), lines);
         set("split.by", &mut split.by, by.clone(), lines);
         set("split.sizes", &mut split.sizes, overrides.sizes, lines);
@@ -85,6 +96,8 @@ impl StudyFile {
         set("evidence.local", &mut evidence.local, *local, lines);
         set("evidence.combine", &mut evidence.combine, *combine, lines);
         set("evidence.draws", &mut evidence.draws, draws, lines);
+        set("evidence.warmup", &mut evidence.warmup, warmup, lines);
+        set("evidence.chains", &mut evidence.chains, chains, lines);
         set("evidence.se_target", &mut evidence.se_target, overrides.se_target, lines);
         set("evidence.rounds", &mut evidence.rounds, rounds, lines);
         set("evidence.kernel", &mut evidence.kernel, overrides.kernel, lines);

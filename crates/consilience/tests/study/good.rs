@@ -193,6 +193,25 @@ fn shards_are_kept_when_the_data_fix_them() {
     assert_eq!(split("by = \"outcome\"\nshards = 4").count(), Some(4));
 }
 
+/// A rule that takes the number of shards from the data takes it from the study, unless the caller says it too.
+#[test]
+fn another_rule_may_fix_the_shards() {
+    let text = format!("{DATA}[split]\nshards = 5\n{MODEL}");
+    let by = |by: SplitBy, shards| Overrides { by: Some(by), shards, ..Overrides::default() };
+    for (overrides, expected) in [
+        (by(SplitBy::File, None), None),
+        (by(SplitBy::File, Some(2)), Some(2)),
+        (by(SplitBy::Outcome, None), Some(5)),
+    ] {
+        let mut study = file(&text).unwrap();
+        study.apply(&overrides).unwrap();
+        assert_eq!(study.study.split.shards, expected);
+    }
+    let mut own = file(&text.replace("shards = 5", "shards = 5\nby = \"file\"")).unwrap();
+    own.apply(&by(SplitBy::File, None)).unwrap();
+    assert_eq!(own.study.split.shards, Some(5));
+}
+
 #[test]
 fn unused_clusters_are_noted() {
     let text = format!("{DATA}[split]\nclusters = 5\n{MODEL}");
@@ -234,6 +253,8 @@ fn overrides_win() {
         local: Some(Local::Laplace),
         combine: Some(Combine::Exact),
         draws: Some(500),
+        warmup: Some(300),
+        chains: Some(4),
         se_target: Some(0.5),
         rounds: Some(9),
         kernel: Some(Kernel::Auto),
@@ -248,6 +269,7 @@ fn overrides_win() {
     assert_eq!((study.split.share, study.split.sizes), (ShareRule::Equal, Sizes::Multinomial));
     let e = study.evidence;
     assert_eq!((e.seed, e.local, e.combine), (12, Local::Laplace, Combine::Exact));
+    assert_eq!((e.warmup, e.chains), (300, 4));
     assert_eq!((e.draws, e.se_target, e.rounds, e.kernel), (500, 0.5, 9, Kernel::Auto));
 
     let mut same = file(FULL).unwrap();
@@ -274,7 +296,9 @@ fn overrides_come_before_the_checks_of_the_whole() {
 fn wrong_overrides_are_refused_and_change_nothing() {
     let text = format!("{DATA}[evidence]\nlocal = \"none\"\n{MODEL}");
     let none = Overrides::default();
-    let cases: [(Overrides, &[&str]); 8] = [
+    let cases: [(Overrides, &[&str]); 10] = [
+        (Overrides { warmup: Some(99), ..none.clone() }, &["`warmup` must be at least 100"]),
+        (Overrides { chains: Some(0), ..none.clone() }, &["`chains` must be at least 1"]),
         (Overrides { data: Some(vec![]), ..none.clone() }, &["path is empty"]),
         (Overrides { data: Some(vec![" ".into()]), ..none.clone() }, &["path is empty"]),
         (Overrides { shards: Some(0), ..none.clone() }, &["`shards` must be at least 1"]),
