@@ -13,7 +13,7 @@ use crate::sweep::arguments::{SWEEP_EXAMPLES, SweepArguments};
 use clap::{Args, Parser, Subcommand};
 use consilience::plan::{Extras, Room};
 use consilience::simulate::alleles;
-use consilience::study::{Combine, Kernel, Local, Overrides, SelectBy, Study};
+use consilience::study::{Combine, Kernel, Local, Overrides, SelectBy, Sizes, SplitBy, Study};
 use consilience::{Error, draft};
 use std::path::PathBuf;
 
@@ -168,6 +168,12 @@ pub struct StudyArguments {
     /// Number of shards
     #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true)]
     pub shards: Option<u64>,
+    /// What decides the shard of a row: random, outcome, cluster, file or column:NAME
+    #[arg(long, value_name = "RULE")]
+    pub by: Option<SplitBy>,
+    /// How many rows each shard gets: equal, or multinomial (every row at random; by random only)
+    #[arg(long, value_name = "KIND")]
+    pub sizes: Option<Sizes>,
     /// Seed of the Monte Carlo draws
     #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true)]
     pub seed: Option<u64>,
@@ -180,9 +186,15 @@ pub struct StudyArguments {
     /// How a shard's own evidence is computed: auto, none, quadrature, laplace, importance, nuts+bridge, nuts+warp3, nuts+importance, gibbs+chib or gibbs+bridge
     #[arg(long, value_name = "METHOD")]
     pub local: Option<Local>,
-    /// Monte Carlo draws, at most
+    /// Monte Carlo draws, at most; of a chain those that are kept
     #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true)]
     pub draws: Option<u64>,
+    /// Draws of a chain before those that are kept (nuts+… and gibbs+…)
+    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true)]
+    pub warmup: Option<u64>,
+    /// NUTS chains on every shard
+    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true)]
+    pub chains: Option<u64>,
     /// Threads to work on [default: all cores]; the result does not depend on it
     #[arg(long, value_name = "N", value_parser = threads, allow_negative_numbers = true)]
     pub threads: Option<u64>,
@@ -386,11 +398,15 @@ impl StudyArguments {
         Overrides {
             data: (!self.data.is_empty()).then(|| self.data.clone()),
             shards: self.shards.map(count),
+            by: self.by.clone(),
+            sizes: self.sizes,
             seed: self.seed,
             split_seed: self.split_seed,
             combine: self.combine,
             local: self.local,
             draws: self.draws.map(count),
+            warmup: self.warmup.map(count),
+            chains: self.chains.map(count),
             kernel: self.kernel,
             ..Overrides::default()
         }

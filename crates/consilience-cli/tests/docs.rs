@@ -3,7 +3,7 @@
 use consilience::data::Formula;
 use consilience::model::Family;
 use consilience::study::{
-    Combine, Heredity, Local, Missing, SelectBy, ShareRule, SplitBy, StudyFile,
+    ClusterOn, Combine, Heredity, Local, Missing, SelectBy, ShareRule, Sizes, SplitBy, StudyFile,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -151,6 +151,8 @@ fn every_choice_of_the_study_is_described() {
         .into_iter()
         .chain(Combine::ALL.map(Combine::name))
         .chain(ShareRule::ALL.map(ShareRule::name))
+        .chain(Sizes::ALL.map(Sizes::name))
+        .chain(ClusterOn::ALL.map(ClusterOn::name))
         .chain(Missing::ALL.map(Missing::name))
         .chain(SplitBy::NAMES)
         .chain(Family::ALL.map(Family::name))

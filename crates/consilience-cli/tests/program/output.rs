@@ -229,6 +229,23 @@ fn flags_take_the_study_s_place() {
         (&5.into(), &9.into())
     );
     assert_ne!(split["partition"]["hash"], compare(&["--shards", "5"])["partition"]["hash"]);
+    let partition = |flags: &[&str]| compare(flags)["partition"].clone();
+    assert_eq!(partition(&["--by", "column:g"])["shards"], 3);
+    assert_eq!(partition(&["--by", "file", "--data", "more.csv"])["shards"], 1);
+    assert_eq!(partition(&["--by", "outcome"])["by"], "outcome");
+    let tossed = partition(&["--sizes", "multinomial"]);
+    assert_eq!((&tossed["by"], &tossed["shards"]), (&"random".into(), &4.into()));
+    assert_ne!(tossed["hash"], partition(&["--sizes", "equal"])["hash"]);
+    let nuts =
+        ["--combine", "normal", "--local", "nuts+warp3", "--draws", "200", "--warmup", "150"];
+    let run = folder
+        .run(&[&["compare", "studies/s.toml", "--json", "--chains", "3"], &nuts[..]].concat());
+    let document: Value = serde_json::from_str(&run.out).expect("JSON");
+    assert_eq!(document["models"][0]["shards"][0]["draws"], 600);
+    let longer = [&nuts[..7], &["160", "--json", "--chains", "3"]].concat();
+    let run = folder.run(&[&["compare", "studies/s.toml"], &longer[..]].concat());
+    let other: Value = serde_json::from_str(&run.out).expect("JSON");
+    assert_ne!(other["models"][0]["log_evidence"], document["models"][0]["log_evidence"]);
     let draws = |flags: &[&str]| compare(flags)["models"][0]["combination"]["draws"].clone();
     assert!(number(&draws(&["--draws", "200"])) <= 200.0);
     let value = |flags: &[&str]| number(&compare(flags)["models"][0]["log_evidence"]["value"]);

@@ -3,6 +3,7 @@
 use crate::math::Stream;
 use rand::RngExt;
 use rand::seq::index::sample;
+use serde::{Deserialize, Serialize};
 
 /// Tries of which the tightest is kept.
 const STARTS: usize = 5;
@@ -10,10 +11,28 @@ const STARTS: usize = 5;
 const SAMPLE: usize = 20_000;
 const ITERATIONS: usize = 50;
 
-/// The cluster of every row: k-means++ starts and Lloyd's iterations on standardised columns.
+/// In which units distances are measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum ClusterOn {
+    /// Every column's standard deviation.
+    #[default]
+    Scaled,
+    /// The columns' own: those with large numbers decide.
+    Raw,
+}
+
+/// The cluster of every row: k-means++ starts and Lloyd's iterations on centred columns.
 /// Columns without spread are left out.
-pub fn cluster(columns: &[&[f64]], rows: usize, clusters: usize, rng: &mut Stream) -> Vec<u32> {
-    let points = standardised(columns, rows);
+pub fn cluster(
+    columns: &[&[f64]],
+    rows: usize,
+    clusters: usize,
+    on: ClusterOn,
+    rng: &mut Stream,
+) -> Vec<u32> {
+    let points = points(columns, rows, on);
     let d = points.len().checked_div(rows).unwrap_or(0);
     if d == 0 || clusters < 2 {
         return vec![0; rows];
@@ -32,8 +51,8 @@ pub fn cluster(columns: &[&[f64]], rows: usize, clusters: usize, rng: &mut Strea
     points.chunks_exact(d).map(|point| nearest(point, &centres, d).0 as u32).collect()
 }
 
-/// Rows of columns with mean 0 and variance 1, row after row.
-fn standardised(columns: &[&[f64]], rows: usize) -> Vec<f64> {
+/// Rows of columns with mean 0, and variance 1 if they are to be scaled, row after row.
+fn points(columns: &[&[f64]], rows: usize, on: ClusterOn) -> Vec<f64> {
     let n = rows as f64;
     let scales: Vec<(usize, f64, f64)> = columns
         .iter()
@@ -41,10 +60,11 @@ fn standardised(columns: &[&[f64]], rows: usize) -> Vec<f64> {
         .filter_map(|(j, column)| {
             let mean = column.iter().sum::<f64>() / n;
             let variance = column.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / n;
-            (variance > 1e-24 * (1.0 + mean * mean)).then(|| (j, mean, variance.sqrt()))
+            let unit = if on == ClusterOn::Raw { 1.0 } else { variance.sqrt() };
+            (variance > 1e-24 * (1.0 + mean * mean)).then_some((j, mean, unit))
         })
         .collect();
-    let row = |r: usize| scales.iter().map(move |&(j, mean, sd)| (columns[j][r] - mean) / sd);
+    let row = |r: usize| scales.iter().map(move |&(j, mean, unit)| (columns[j][r] - mean) / unit);
     (0..rows).flat_map(row).collect()
 }
 
@@ -135,7 +155,13 @@ mod tests {
             .collect();
         let constant = vec![5.0; 300];
         for seed in 1..=20 {
-            let found = cluster(&[&constant, &x], 300, 3, &mut stream(seed, 0, 0, "test"));
+            let found = cluster(
+                &[&constant, &x],
+                300,
+                3,
+                ClusterOn::Scaled,
+                &mut stream(seed, 0, 0, "test"),
+            );
             let groups = [&found[..50], &found[50..200], &found[200..]];
             for group in groups {
                 assert!(group.iter().all(|k| *k == group[0]), "seed {seed}");
@@ -144,12 +170,37 @@ mod tests {
         }
     }
 
+    /// A column of large numbers without groups drowns one of small numbers with two, unless both are scaled.
+    #[test]
+    fn units_decide_what_is_near() {
+        let rows = 400;
+        let wide: Vec<f64> = (0..rows).map(|i| 1000.0 * (i * 37 % rows) as f64).collect();
+        let groups: Vec<f64> = (0..rows).map(|i| (i % 2) as f64).collect();
+        for seed in 1..=10 {
+            let of = |columns: &[&[f64]], on| {
+                cluster(columns, rows, 2, on, &mut stream(seed, 0, 0, "test"))
+            };
+            // How many rows have a cluster other than their group's, whatever the clusters' names.
+            let astray = |found: &[u32]| {
+                let other =
+                    found.iter().zip(&groups).filter(|(k, g)| f64::from(**k) != **g).count();
+                other.min(rows - other)
+            };
+            let raw = of(&[&wide, &groups], ClusterOn::Raw);
+            // The wide column is cut in two at its middle, as it would be alone.
+            assert_eq!(raw, of(&[&wide], ClusterOn::Raw), "seed {seed}");
+            assert!(astray(&raw) > rows / 3, "seed {seed}");
+            let scaled = of(&[&wide, &groups], ClusterOn::Scaled);
+            assert_eq!(astray(&scaled), 0, "seed {seed}");
+        }
+    }
+
     #[test]
     fn nothing_to_cluster_by_is_one_cluster() {
         let mut rng = stream(1, 0, 0, "test");
-        assert_eq!(cluster(&[], 3, 10, &mut rng), [0, 0, 0]);
-        assert_eq!(cluster(&[&[2.0; 4]], 4, 10, &mut rng), [0; 4]);
-        let two = cluster(&[&[1.0, 2.0, 1.0, 2.0]], 4, 10, &mut rng);
+        assert_eq!(cluster(&[], 3, 10, ClusterOn::Scaled, &mut rng), [0, 0, 0]);
+        assert_eq!(cluster(&[&[2.0; 4]], 4, 10, ClusterOn::Raw, &mut rng), [0; 4]);
+        let two = cluster(&[&[1.0, 2.0, 1.0, 2.0]], 4, 10, ClusterOn::Raw, &mut rng);
         assert!(two[0] == two[2] && two[1] == two[3] && two[0] != two[1]);
     }
 }

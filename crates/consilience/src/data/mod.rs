@@ -44,6 +44,7 @@ pub use design::Design;
 pub use expr::{Binary, Expr, Function, Unary};
 pub use facts::{ColumnFact, Fact, GramFact, LevelCount, Levels, MAX_LEVELS, Moments, Word};
 pub use formula::Formula;
+pub use kmeans::ClusterOn;
 pub(crate) use number::{literal, parse_number};
 pub use poly::Basis;
 pub use recipe::{

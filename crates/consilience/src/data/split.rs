@@ -1,11 +1,25 @@
 //! Dealing rows out to shards.
 
-use super::kmeans::cluster;
+use super::kmeans::{ClusterOn, cluster};
 use super::{Column, SplitBy, Table};
 use crate::math::{Stream, stream};
 use crate::{Error, Result};
+use rand::RngExt;
 use rand::seq::SliceRandom;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+
+/// How many rows each shard gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Sizes {
+    /// As equal as can be.
+    #[default]
+    Equal,
+    /// As it falls: every row goes to a shard at random, whatever the others do.
+    Multinomial,
+}
 
 /// How rows are dealt out.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,8 +30,12 @@ pub struct Rule {
     pub shards: Option<usize>,
     /// The seed of the split.
     pub seed: u64,
+    /// How many rows each shard gets (only for [`SplitBy::Random`]).
+    pub sizes: Sizes,
     /// How many clusters (only for [`SplitBy::Cluster`]).
     pub clusters: usize,
+    /// In which units these are found.
+    pub cluster_on: ClusterOn,
 }
 
 /// Which shard every row belongs to.
@@ -57,13 +75,18 @@ pub fn split(table: &Table, rule: &Rule, strata: &Strata) -> Result<Partition> {
             let labels = match by {
                 SplitBy::Outcome => outcome_strata(strata.outcome),
                 SplitBy::Cluster => {
-                    let clusters = cluster(&strata.predictors, rows, rule.clusters, &mut rng);
+                    let clusters =
+                        cluster(&strata.predictors, rows, rule.clusters, rule.cluster_on, &mut rng);
                     let classes = outcome_strata(strata.outcome);
                     clusters.iter().zip(classes).map(|(k, class)| k * 16 + class).collect()
                 }
                 _ => vec![0; rows],
             };
-            (deal(&labels, shards, &mut rng), shards)
+            let assignment = match rule.sizes {
+                Sizes::Multinomial if *by == SplitBy::Random => toss(rows, shards, rule.seed)?,
+                _ => deal(&labels, shards, &mut rng),
+            };
+            (assignment, shards)
         }
     };
     if let Some(wanted) = rule.shards.filter(|wanted| *wanted != shards) {
@@ -104,6 +127,25 @@ fn deal(labels: &[u32], shards: usize, rng: &mut Stream) -> Vec<u32> {
         }
     }
     assignment
+}
+
+/// Sends every row to a shard at random.
+fn toss(rows: usize, shards: usize, seed: u64) -> Result<Vec<u32>> {
+    let mut rng = stream(seed, 0, 0, "split multinomial");
+    let mut empty = vec![true; shards];
+    let mut toss = || {
+        let shard = rng.random_range(0..shards as u32);
+        empty[shard as usize] = false;
+        shard
+    };
+    let assignment = (0..rows).map(|_| toss()).collect();
+    let count = empty.iter().filter(|empty| **empty).count();
+    match empty.iter().position(|empty| *empty) {
+        None => Ok(assignment),
+        Some(first) => Err(Error::input(format!(
+            "with sizes = \"multinomial\" {count} of {shards} shards got none of the {rows} rows, shard {first} the first of them; ask for fewer shards, or write sizes = \"equal\""
+        ))),
+    }
 }
 
 /// The outcome's value where there are few of them, its decile otherwise.
@@ -182,7 +224,14 @@ mod tests {
     }
 
     fn spec(by: SplitBy, shards: Option<usize>) -> Rule {
-        Rule { by, shards, seed: 1, clusters: 10 }
+        Rule {
+            by,
+            shards,
+            seed: 1,
+            sizes: Sizes::Equal,
+            clusters: 10,
+            cluster_on: ClusterOn::Scaled,
+        }
     }
 
     fn sizes(partition: &Partition) -> Vec<usize> {
@@ -199,6 +248,45 @@ mod tests {
         let other = Rule { seed: 2, ..spec(SplitBy::Random, Some(10)) };
         let other = split(&data, &other, &Strata::default()).unwrap();
         assert_ne!(first.hash, other.hash);
+    }
+
+    /// Over seeds 1…400 the sizes are those of a multinomial law: per seed, Σ (n_s − n/S)²/(n/S) is χ² with S − 1
+    /// degrees of freedom; the sum of all is near normal.
+    #[test]
+    fn multinomial_sizes_have_their_law() {
+        let (rows, shards, seeds) = (3000, 8, 400);
+        let data = table(vec![("x", Column::Number(vec![0.0; rows]))], 1);
+        let rule = Rule { sizes: Sizes::Multinomial, ..spec(SplitBy::Random, Some(shards)) };
+        let of = |seed| split(&data, &Rule { seed, ..rule.clone() }, &Strata::default()).unwrap();
+        let expected = rows as f64 / shards as f64;
+        let (mut sum, mut pairs) = (0.0, 0.0);
+        for seed in 1..=seeds {
+            let partition = of(seed);
+            assert_eq!(partition, of(seed));
+            let sizes = sizes(&partition);
+            sum += sizes.iter().map(|&n| (n as f64 - expected).powi(2) / expected).sum::<f64>();
+            // Rows do not know of each other: neighbours meet on one shard as often as any two.
+            let meet = partition.assignment.windows(2).filter(|pair| pair[0] == pair[1]).count();
+            pairs += meet as f64;
+        }
+        let freedom = (shards - 1) as f64 * seeds as f64;
+        let z = (sum - freedom) / (2.0 * freedom).sqrt();
+        assert!(z.abs() < 4.0, "z = {z}");
+        let (n, p) = ((rows - 1) as f64 * seeds as f64, 1.0 / shards as f64);
+        let z = (pairs - n * p) / (n * p * (1.0 - p)).sqrt();
+        assert!(z.abs() < 4.0, "z = {z}");
+        assert_ne!(of(1).hash, of(2).hash);
+    }
+
+    #[test]
+    fn a_shard_without_rows_is_an_error() {
+        let data = table(vec![("x", Column::Number(vec![1.0; 20]))], 1);
+        let rule = Rule { sizes: Sizes::Multinomial, ..spec(SplitBy::Random, Some(20)) };
+        // The chance that all 20 get one is 20!/20²⁰, about 2 in 10⁸.
+        let error = split(&data, &rule, &Strata::default()).unwrap_err().to_string();
+        for part in ["of 20 shards got none", "fewer shards", "\"equal\""] {
+            assert!(error.contains(part), "{error}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::keys::{COLUMN, COLUMNS, EXAMPLE, PATH, TERMS, shown};
 use super::written::{SEPARATOR, formula_fault, separates};
-use super::{Combine, Lines, Local, ModelSpec, Select, Split, SplitBy, Study, StudyFile};
+use super::{Combine, Lines, Local, ModelSpec, Select, Sizes, Split, SplitBy, Study, StudyFile};
 use crate::error::clip;
 use crate::{Error, Level, Place, Result, Warning};
 use std::collections::HashMap;
@@ -88,6 +88,7 @@ impl Study {
     pub(super) fn check_with(&self, lines: &Lines) -> Result<()> {
         self.check_data()?;
         self.check_counts()?;
+        self.check_sizes()?;
         if let Some(select) = &self.select {
             self.check_select(select)?;
             return self.check_methods();
@@ -138,6 +139,21 @@ impl Study {
             ),
             _ => Ok(()),
         }
+    }
+
+    /// Rows that go to shards whatever the others do know of no strata.
+    fn check_sizes(&self) -> Result<()> {
+        let Split { sizes, by, .. } = &self.split;
+        if *sizes == Sizes::Equal || *by == SplitBy::Random {
+            return Ok(());
+        }
+        wrong(
+            "split.sizes",
+            format!(
+                "= \"{sizes}\" and `split.by` = \"{by}\" do not go together: rows that go to shards at random know of no {}; write by = \"random\", or leave `sizes` out",
+                if by.is_fixed_by_data() { "files or columns" } else { "strata" }
+            ),
+        )
     }
 
     fn check_counts(&self) -> Result<()> {
@@ -306,12 +322,17 @@ impl StudyFile {
             let note = Warning::new(Level::Note, "probabilities-normalised", message, advice);
             notes.push(note.value(sum));
         }
-        let (split, line) = (&study.split, self.lines.line("split.clusters"));
-        let given = line.is_some() || split.clusters != Split::default().clusters;
-        if given && split.by != SplitBy::Cluster {
+        let (split, default) = (&study.split, Split::default());
+        for (key, differs) in [
+            ("split.clusters", split.clusters != default.clusters),
+            ("split.cluster_on", split.cluster_on != default.cluster_on),
+        ] {
+            let line = self.lines.line(key);
+            if split.by == SplitBy::Cluster || !(differs || line.is_some()) {
+                continue;
+            }
             let line = line.map(|line| format!(" (line {line})")).unwrap_or_default();
-            let message =
-                format!("`split.clusters`{line} does nothing with `split.by` = \"{}\"", split.by);
+            let message = format!("`{key}`{line} does nothing with `split.by` = \"{}\"", split.by);
             let advice = "leave it out, or write by = \"cluster\"";
             notes.push(Warning::new(Level::Note, "clusters-unused", message, advice));
         }

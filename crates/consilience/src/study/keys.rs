@@ -1,6 +1,9 @@
 //! The keys of a study file and what their values must be, for errors about them.
 
-use super::{Combine, Heredity, Kernel, Local, Missing, Points, SelectBy, ShareRule, SplitBy};
+use super::{
+    ClusterOn, Combine, Heredity, Kernel, Local, Missing, Points, SelectBy, ShareRule, Sizes,
+    SplitBy,
+};
 use crate::error::{clip, suggestion};
 use crate::model::Family;
 use toml::de::{DeTable, DeValue};
@@ -12,7 +15,7 @@ const PRIORS: &[&str] =
 pub(super) const TABLES: &[(&str, &[&str])] = &[
     ("", &["data", "split", "prior", "model", "select", "evidence"]),
     ("data", &["path", "missing", "weights", "columns", "delimiter", "comment"]),
-    ("split", &["shards", "by", "share", "seed", "clusters"]),
+    ("split", &["shards", "by", "sizes", "share", "seed", "clusters", "cluster_on"]),
     ("prior", PRIORS),
     ("model.prior", PRIORS),
     ("model", &["name", "formula", "family", "probability", "prior"]),
@@ -66,6 +69,8 @@ const NUMBER: &str = "a number";
 fn wanted(key: &str) -> (String, Vec<&'static str>) {
     let choices: Vec<&str> = match key {
         "data.missing" => Missing::ALL.map(Missing::name).into(),
+        "split.sizes" => Sizes::ALL.map(Sizes::name).into(),
+        "split.cluster_on" => ClusterOn::ALL.map(ClusterOn::name).into(),
         "split.share" => ShareRule::ALL.map(ShareRule::name).into(),
         "model.family" | "select.family" => Family::ALL.map(Family::name).into(),
         "select.heredity" => Heredity::ALL.map(Heredity::name).into(),

@@ -57,7 +57,7 @@ pub use crate::data::SplitBy;
 pub use crate::space::{Heredity, ModelPrior};
 pub use file::StudyFile;
 pub use lines::Lines;
-pub use names::{Combine, Kernel, Local, Missing, Points, SelectBy, ShareRule};
+pub use names::{ClusterOn, Combine, Kernel, Local, Missing, Points, SelectBy, ShareRule, Sizes};
 pub use overrides::Overrides;
 pub use prior::{
     ParameterName, PriorSpec, PriorTable, Role, resolve_priors, unmatched_study_priors,
@@ -148,12 +148,22 @@ pub struct Split {
     pub shards: Option<usize>,
     /// What decides which shard a row belongs to.
     pub by: SplitBy,
+    /// How many rows each shard gets (only for [`SplitBy::Random`]). Studies that leave it out keep their hash.
+    #[serde(skip_serializing_if = "is_default")]
+    pub sizes: Sizes,
     /// Which share of the prior a shard gets.
     pub share: ShareRule,
     /// The seed of the split.
     pub seed: u64,
     /// How many clusters (only for [`SplitBy::Cluster`]).
     pub clusters: usize,
+    /// In which units these are found. Studies that leave it out keep their hash.
+    #[serde(skip_serializing_if = "is_default")]
+    pub cluster_on: ClusterOn,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Split {
@@ -165,8 +175,8 @@ impl Split {
 
     /// What decides on the partition.
     pub fn rule(&self) -> Rule {
-        let Split { shards, seed, clusters, .. } = *self;
-        Rule { by: self.by.clone(), shards, seed, clusters }
+        let Split { shards, seed, sizes, clusters, cluster_on, .. } = *self;
+        Rule { by: self.by.clone(), shards, seed, sizes, clusters, cluster_on }
     }
 }
 
@@ -175,9 +185,11 @@ impl Default for Split {
         Split {
             shards: None,
             by: SplitBy::default(),
+            sizes: Sizes::default(),
             share: ShareRule::default(),
             seed: 1,
             clusters: 10,
+            cluster_on: ClusterOn::default(),
         }
     }
 }

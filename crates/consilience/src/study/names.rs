@@ -1,5 +1,7 @@
 //! The choices that a study makes by name.
 
+pub use crate::data::ClusterOn;
+pub use crate::data::split::Sizes;
 use crate::error::{clip, suggestion};
 pub use crate::kernel::Kernel;
 use crate::space::Heredity;
@@ -139,6 +141,10 @@ named! {
 }
 
 by_name! { Kernel { Auto = "auto", Portable = "portable" } }
+
+by_name! { Sizes { Equal = "equal", Multinomial = "multinomial" } }
+
+by_name! { ClusterOn { Scaled = "scaled", Raw = "raw" } }
 
 by_name! { Heredity { Strong = "strong", Weak = "weak", None = "none" } }
 

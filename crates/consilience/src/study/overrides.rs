@@ -1,7 +1,7 @@
 //! What the caller says in place of the study file.
 
 use super::checks::{self, Limits};
-use super::{Combine, Kernel, Lines, Local, ShareRule, SplitBy, Study, StudyFile};
+use super::{Combine, Kernel, Lines, Local, ShareRule, Sizes, SplitBy, Study, StudyFile};
 use crate::{Error, Result};
 use std::path::PathBuf;
 
@@ -12,8 +12,10 @@ pub struct Overrides {
     pub data: Option<Vec<String>>,
     /// For `split.shards`.
     pub shards: Option<usize>,
-    /// For `split.by`.
+    /// For `split.by`. Where the data then fix the number of shards, the study's own no longer counts.
     pub by: Option<SplitBy>,
+    /// For `split.sizes`.
+    pub sizes: Option<Sizes>,
     /// For `split.share`.
     pub share: Option<ShareRule>,
     /// For `split.seed`.
@@ -80,8 +82,14 @@ impl StudyFile {
         }
         let StudyFile { study: Study { data: own, split, evidence, .. }, lines, .. } = self;
         set("data.path", &mut own.path, data.clone(), lines);
+        if shards.is_none()
+            && by.as_ref().is_some_and(|by| by.is_fixed_by_data() && *by != split.by)
+        {
+            set("split.shards", &mut split.shards, Some(None), lines);
+        }
         set("split.shards", &mut split.shards, shards.map(Some), lines);
         set("split.by", &mut split.by, by.clone(), lines);
+        set("split.sizes", &mut split.sizes, overrides.sizes, lines);
         set("split.share", &mut split.share, *share, lines);
         set("split.seed", &mut split.seed, *split_seed, lines);
         set("evidence.seed", &mut evidence.seed, *seed, lines);

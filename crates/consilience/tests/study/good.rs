@@ -3,8 +3,8 @@
 use super::*;
 use consilience::model::Prior;
 use consilience::study::{
-    Combine, Data, EvidenceOptions, Kernel, Local, Missing, Overrides, Points, PriorTable,
-    ShareRule, Split, SplitBy,
+    ClusterOn, Combine, Data, EvidenceOptions, Kernel, Local, Missing, Overrides, Points,
+    PriorTable, ShareRule, Sizes, Split, SplitBy,
 };
 use consilience::{Error, Level};
 use std::path::{Path, PathBuf};
@@ -82,7 +82,9 @@ fn everything_that_can_be_said_is_read() {
             by: SplitBy::Cluster,
             share: ShareRule::Rows,
             seed: u64::MAX,
-            clusters: 16
+            sizes: Sizes::Equal,
+            clusters: 16,
+            cluster_on: ClusterOn::Scaled,
         }
     );
     assert_eq!(
@@ -133,9 +135,10 @@ fn defaults_are_as_documented() {
     assert_eq!((study.data.missing, study.data.comment), (Missing::Drop, Some('#')));
     assert_eq!((study.data.weights.as_ref(), study.data.delimiter), (None, None));
     assert_eq!(study.data.columns, None);
-    let Split { shards, by, share, seed, clusters } = study.split.clone();
+    let Split { shards, by, sizes, share, seed, clusters, cluster_on } = study.split.clone();
     assert_eq!((shards, study.split.count(), by), (None, Some(1), SplitBy::Random));
     assert_eq!((share, seed, clusters), (ShareRule::Equal, 1, 10));
+    assert_eq!((sizes, cluster_on), (Sizes::Equal, ClusterOn::Scaled));
     let EvidenceOptions {
         local,
         combine,
@@ -190,6 +193,25 @@ fn shards_are_kept_when_the_data_fix_them() {
     assert_eq!(split("by = \"outcome\"\nshards = 4").count(), Some(4));
 }
 
+/// A rule that takes the number of shards from the data takes it from the study, unless the caller says it too.
+#[test]
+fn another_rule_may_fix_the_shards() {
+    let text = format!("{DATA}[split]\nshards = 5\n{MODEL}");
+    let by = |by: SplitBy, shards| Overrides { by: Some(by), shards, ..Overrides::default() };
+    for (overrides, expected) in [
+        (by(SplitBy::File, None), None),
+        (by(SplitBy::File, Some(2)), Some(2)),
+        (by(SplitBy::Outcome, None), Some(5)),
+    ] {
+        let mut study = file(&text).unwrap();
+        study.apply(&overrides).unwrap();
+        assert_eq!(study.study.split.shards, expected);
+    }
+    let mut own = file(&text.replace("shards = 5", "shards = 5\nby = \"file\"")).unwrap();
+    own.apply(&by(SplitBy::File, None)).unwrap();
+    assert_eq!(own.study.split.shards, Some(5));
+}
+
 #[test]
 fn unused_clusters_are_noted() {
     let text = format!("{DATA}[split]\nclusters = 5\n{MODEL}");
@@ -224,12 +246,15 @@ fn overrides_win() {
         data: Some(vec!["mine.csv".into()]),
         shards: Some(3),
         by: Some(SplitBy::Random),
+        sizes: Some(Sizes::Multinomial),
         share: Some(ShareRule::Equal),
         split_seed: Some(11),
         seed: Some(12),
         local: Some(Local::Laplace),
         combine: Some(Combine::Exact),
         draws: Some(500),
+        warmup: Some(300),
+        chains: Some(4),
         se_target: Some(0.5),
         rounds: Some(9),
         kernel: Some(Kernel::Auto),
@@ -241,9 +266,10 @@ fn overrides_win() {
         (study.split.shards, study.split.by, study.split.seed),
         (Some(3), SplitBy::Random, 11)
     );
-    assert_eq!(study.split.share, ShareRule::Equal);
+    assert_eq!((study.split.share, study.split.sizes), (ShareRule::Equal, Sizes::Multinomial));
     let e = study.evidence;
     assert_eq!((e.seed, e.local, e.combine), (12, Local::Laplace, Combine::Exact));
+    assert_eq!((e.warmup, e.chains), (300, 4));
     assert_eq!((e.draws, e.se_target, e.rounds, e.kernel), (500, 0.5, 9, Kernel::Auto));
 
     let mut same = file(FULL).unwrap();
@@ -270,7 +296,9 @@ fn overrides_come_before_the_checks_of_the_whole() {
 fn wrong_overrides_are_refused_and_change_nothing() {
     let text = format!("{DATA}[evidence]\nlocal = \"none\"\n{MODEL}");
     let none = Overrides::default();
-    let cases: [(Overrides, &[&str]); 8] = [
+    let cases: [(Overrides, &[&str]); 10] = [
+        (Overrides { warmup: Some(99), ..none.clone() }, &["`warmup` must be at least 100"]),
+        (Overrides { chains: Some(0), ..none.clone() }, &["`chains` must be at least 1"]),
         (Overrides { data: Some(vec![]), ..none.clone() }, &["path is empty"]),
         (Overrides { data: Some(vec![" ".into()]), ..none.clone() }, &["path is empty"]),
         (Overrides { shards: Some(0), ..none.clone() }, &["`shards` must be at least 1"]),
@@ -306,6 +334,8 @@ fn names_parse_print_and_serialise_alike() {
         ["exact", "normal", "normal-uncorrected", "cmc-is", "augmented"]
     );
     assert_eq!(ShareRule::ALL.map(ShareRule::name), ["equal", "rows"]);
+    assert_eq!(Sizes::ALL.map(Sizes::name), ["equal", "multinomial"]);
+    assert_eq!(ClusterOn::ALL.map(ClusterOn::name), ["scaled", "raw"]);
     assert_eq!(Missing::ALL.map(Missing::name), ["drop", "error"]);
     for by in ["random", "outcome", "cluster", "file", "column:a:b"] {
         assert_eq!(SplitBy::parse(by).unwrap().to_string(), by);
@@ -314,6 +344,9 @@ fn names_parse_print_and_serialise_alike() {
     let json = serde_json::to_string(&study).unwrap();
     assert_eq!(serde_json::from_str::<Study>(&json).unwrap(), study);
     assert_eq!(Study::from_toml(&study.to_toml()).unwrap(), study);
+    let tossed = parse(&format!("{DATA}[split]\nsizes = \"multinomial\"\n{MODEL}")).unwrap();
+    assert_eq!(tossed.split.sizes, Sizes::Multinomial);
+    assert_eq!(Study::from_toml(&tossed.to_toml()).unwrap(), tossed);
     let least = parse(&format!("{DATA}{MODEL}")).unwrap();
     assert_eq!(Study::from_toml(&least.to_toml()).unwrap(), least);
 }

@@ -89,6 +89,21 @@ fn wrong_values_of_data_split_and_evidence() {
         ("data", "delimiter = '§'", &["`data.delimiter`", "ASCII"]),
         ("data", "delimiter = '#'", &["`data.delimiter` is `#`", "`data.comment`"]),
         ("data", "comment = '//'", &["`data.comment` must be one character", "for none"]),
+        (
+            "split",
+            "sizes = 'multinomal'",
+            &["`split.sizes`: ", "did you mean `multinomial`?", "`equal`"],
+        ),
+        (
+            "split",
+            "sizes = 'multinomial'\nby = 'outcome'",
+            &["`split.sizes` = \"multinomial\"", "\"outcome\"", "no strata", "by = \"random\""],
+        ),
+        (
+            "split",
+            "sizes = 'multinomial'\nby = 'file'",
+            &["`split.sizes` = \"multinomial\"", "\"file\"", "leave `sizes` out"],
+        ),
         ("split", "shards = 0", &["`split.shards` must be at least 1, but is 0"]),
         ("split", "shards = -3", &["`split.shards` must not be negative, but is -3"]),
         ("split", "shards = 1.5", &["`split.shards` must be an integer, not 1.5"]),
