@@ -183,7 +183,7 @@ pub struct StudyArguments {
     /// How shards are combined: exact (a few rounds), normal (one round, approximate), normal-uncorrected (the same with the bias of estimated moments left in), cmc-is (two rounds) or augmented (one round; logistic and probit)
     #[arg(long, value_name = "METHOD")]
     pub combine: Option<Combine>,
-    /// How a shard's own evidence is computed: auto, none, quadrature, laplace, importance, nuts+bridge, nuts+warp3, nuts+importance, gibbs+chib or gibbs+bridge
+    /// How a shard's own evidence is computed: auto, none, quadrature, laplace, importance, nuts+bridge, nuts+warp3, nuts+importance, gibbs+chib, gibbs+bridge or laplace-metropolis
     #[arg(long, value_name = "METHOD")]
     pub local: Option<Local>,
     /// Monte Carlo draws, at most; of a chain those that are kept

@@ -220,6 +220,24 @@ fn augmentation_is_right_or_says_that_it_is_not() {
     }
 }
 
+/// On one shard the integral of every conditional is 1: all terms are equal, and as effective as they are many.
+#[test]
+fn equal_terms_are_all_effective() {
+    for shards in [1, 2] {
+        let mut study = Case::new("sim2.parquet", shards);
+        study.evidence = "combine = \"augmented\"\ndraws = 2000\nproposals = 300".into();
+        study.model("y ~ x1 + x2", "logistic");
+        let result = run(&study.text());
+        let draws = &result.models[0].combination.as_ref().unwrap().draws;
+        let (count, ess) = (draws.draws.unwrap(), draws.ess.unwrap());
+        println!("{shards} shards: {ess} of {count} terms");
+        // 300 conditionals in 20 pairings.
+        assert_eq!(count, 6000);
+        assert_eq!((ess - 6000.0).abs() < 1e-3, shards == 1, "{ess}");
+        assert!(ess < 6000.001);
+    }
+}
+
 /// With probit latents the conditional precision never changes; Albert and Chib's sampler on a split.
 #[test]
 fn augmentation_works_for_probit() {

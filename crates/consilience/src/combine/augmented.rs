@@ -66,8 +66,7 @@ impl Augmented {
 
         let all: Vec<f64> = terms.concat();
         let log_overlap = log_mean_exp(&all);
-        let per_shard = answers[0].means.rows() as f64;
-        let ess = per_shard * share_of_effective(&all);
+        let ess = effective(&all);
         let k_hat = tail_shape(&all).filter(|k| k.is_finite());
         let batch = |s: usize, run: usize| summaries[s].batches[run].log_z;
         let (overlap_se, total_se) = jackknife(&terms, summaries.len(), &batch);
@@ -93,7 +92,7 @@ impl Augmented {
                 peaks: Vec::new(),
                 weigh_rounds: 0,
                 draws: Diagnostics {
-                    draws: Some(answers[0].means.rows()),
+                    draws: Some(all.len()),
                     ess: Some(ess),
                     k_hat,
                     ..Diagnostics::default()
@@ -213,14 +212,14 @@ fn add(to: &mut [f64], what: &[f64]) {
     to.iter_mut().zip(what).for_each(|(a, b)| *a += b);
 }
 
-/// (Σt)²/(nΣt²): 1 where all terms are equal.
-fn share_of_effective(log_terms: &[f64]) -> f64 {
+/// (Σt)²/Σt²: the number of terms where all are equal.
+fn effective(log_terms: &[f64]) -> f64 {
     let top = log_terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let (sum, squares) = log_terms.iter().fold((0.0, 0.0), |(sum, squares), t| {
         let value = exp(t - top);
         (sum + value, squares + value * value)
     });
-    sum * sum / squares / log_terms.len() as f64
+    sum * sum / squares
 }
 
 /// Standard errors of the overlap and of the total, by leaving out one run of every shard's draws at
@@ -244,13 +243,15 @@ fn jackknife(terms: &[Vec<f64>], shards: usize, log_z: &dyn Fn(usize, usize) -> 
     (se(&overlaps), se(&totals))
 }
 
-/// `unreliable` where a few terms carry the mean.
+/// `unreliable` where a few terms carry the mean. All pairings are of the same conditionals, so that what counts is how
+/// many terms of one are effective.
 fn term_warnings(ess: f64, k_hat: Option<f64>) -> Vec<Warning> {
     let advice = "use combine = \"exact\", or fewer shards";
     let mut warnings = Vec::new();
+    let ess = ess / PAIRINGS as f64;
     if ess < LEAST_ESS {
         let message = format!(
-            "only {ess:.0} effective terms in the overlap's mean (at least {LEAST_ESS}): the shards' latent variables together are far from what all of the data would have"
+            "only {ess:.0} effective terms per pairing in the overlap's mean (at least {LEAST_ESS}): the shards' latent variables together are far from what all of the data would have"
         );
         warnings.push(Warning::new(Level::Unreliable, "low-ess", message, advice).value(ess));
     }
@@ -261,4 +262,29 @@ fn term_warnings(ess: f64, k_hat: Option<f64>) -> Vec<Warning> {
         warnings.push(Warning::new(Level::Unreliable, "pareto-k", message, advice).value(k));
     }
     warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn effective_terms_are_counted() {
+        assert!((effective(&[-700.0; 40]) - 40.0).abs() < 1e-9);
+        // Terms 1, 1, 2: (1 + 1 + 2)²/(1 + 1 + 4).
+        let found = effective(&[5.0, 5.0, 5.0 + libm::log(2.0)]);
+        assert!((found - 16.0 / 6.0).abs() < 1e-12, "{found}");
+        // Logarithms of variance v leave n·exp(−v) of n terms.
+        let mut rng = stream(1, 0, 0, "test");
+        let terms: Vec<f64> =
+            (0..100_000).map(|_| 0.5 * crate::math::ziggurat::normal(&mut rng)).collect();
+        let share = effective(&terms) / 100_000.0;
+        assert!((share / exp(-0.25) - 1.0).abs() < 0.02, "{share}");
+    }
+
+    #[test]
+    fn what_counts_is_one_pairing() {
+        let codes = |ess: f64| term_warnings(ess, None).len();
+        assert_eq!((codes(20.0 * 99.0), codes(20.0 * 101.0)), (1, 0));
+    }
 }

@@ -18,7 +18,7 @@ pub use crate::target::Mode;
 pub use chains::{ParameterDiagnostics, SampleDiagnostics};
 pub use chib::Chib;
 pub use importance::{Batch, Importance, Weighted};
-pub use laplace::Laplace;
+pub use laplace::{Laplace, LaplaceMetropolis};
 pub use linear::Linear;
 pub use newton::{Newton, Step};
 pub use search::Search;

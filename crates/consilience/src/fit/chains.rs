@@ -1,10 +1,11 @@
-//! A shard's own evidence from Markov chains: NUTS or Gibbs, with a bridge, importance sampling or Chib's estimate.
+//! A shard's own evidence from Markov chains: NUTS or Gibbs, with a bridge, importance sampling, Chib's estimate or
+//! Laplace's approximation.
 
 use super::{BATCHES, Fitted, Summary, Task, compare_with_normal};
 use crate::estimate::bridge::{Bridge, Warp, bridge, moments};
 use crate::estimate::chains::SampleDiagnostics;
 use crate::estimate::importance::{self, LEAST_ESS, T_DF, T_SHARE};
-use crate::estimate::{Batch, Chib, Laplace};
+use crate::estimate::{Batch, Chib, Estimate, Laplace, LaplaceMetropolis};
 use crate::math::{Cholesky, Proposal, log_mean_exp, log_sum_exp};
 use crate::model::{Coordinates, Parameter, Prior};
 use crate::sample::nuts::{Lengths, nuts};
@@ -128,6 +129,31 @@ impl Task<'_> {
         Ok(Fitted { summary, sample: Some(sample) })
     }
 
+    /// Laplace's approximation by the draws' covariance, at the best of them. The mode is known here: what the best draw
+    /// falls short of it by is part of the error.
+    pub(super) fn laplace_metropolis(&mut self) -> Result<Fitted> {
+        if self.target.dim() == 0 {
+            return self.importance();
+        }
+        let in_z = self.chains()?;
+        let found = LaplaceMetropolis::new(&in_z)?;
+        let short = (self.peaks[0].value - found.height).max(0.0);
+        let sample = self.in_theta(&in_z);
+        let batches = batches(&sample, &found.influence, found.log_z);
+        let moved: Vec<f64> = batches.iter().map(|b| b.log_z - found.log_z).collect();
+        let se = libm::hypot(error_of_mean(&moved), short);
+        let mut summary = self.summary(Local::LaplaceMetropolis, Estimate::new(found.log_z, se));
+        self.describe_chains(&mut summary, &sample);
+        summary.batches = batches;
+        let message = format!(
+            "Laplace–Metropolis takes the posterior as normal, and what that does is not in its error bar; its best draw is {short:.2} nats below the mode"
+        );
+        let advice = "use local = \"nuts+warp3\" to see how far off it is";
+        let warning = Warning::new(Level::Caution, "shape-not-in-error", message, advice);
+        summary.warnings.push(warning.value(short));
+        Ok(Fitted { summary, sample: Some(sample) })
+    }
+
     pub(super) fn gibbs(&self) -> Result<GibbsDraws> {
         self.gibbs_keeping(0)
     }
@@ -221,6 +247,13 @@ fn batches(sample: &Sample, influence: &[f64], log_z: f64) -> Vec<Batch> {
             Batch { log_weight: 0.0, log_z: log_z + moved, mean, covariance }
         })
         .collect()
+}
+
+/// The standard error of the mean of independent numbers.
+fn error_of_mean(values: &[f64]) -> f64 {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n * (n - 1.0))).sqrt()
 }
 
 /// Warnings about a chain that did not run well.

@@ -204,6 +204,7 @@ impl<'a> Task<'a> {
             Local::NutsBridge => self.nuts_bridge(Warp::Normal, method),
             Local::NutsWarp3 => self.nuts_bridge(Warp::Warp3, method),
             Local::NutsImportance => self.nuts_importance(),
+            Local::LaplaceMetropolis => self.laplace_metropolis(),
             Local::GibbsChib => self.gibbs_chib(),
             Local::GibbsBridge => {
                 let sample = Sample { chains: vec![self.gibbs()?.chain] };

@@ -93,6 +93,8 @@ named! {
         GibbsChib = "gibbs+chib",
         /// Gibbs draws by data augmentation, and a bridge after standardising and symmetrising.
         GibbsBridge = "gibbs+bridge",
+        /// NUTS draws, and Laplace's approximation with their covariance at the best of them.
+        LaplaceMetropolis = "laplace-metropolis",
     }
 }
 
