@@ -151,11 +151,19 @@ of the two models in examples/higgs.toml the one of the masses is right. Parquet
 alleles: an outcome y and doses 0, 1, 2 of the rare allele at linked loci, of which one in twenty has
 an effect, for sparse regression.
 
+toy: the paper's Gaussian toy. An outcome y and covariates x1 to x15 at correlation 0.9; the coefficients
+are drawn with the seed. The six models of examples/toy.toml are hard to tell apart.
+
+rjmcmc: the paper's data for reversible jump. A binary y and features x1 to x5 at correlation 0.9, of
+which x3 has a small effect in the second half of the rows and none in the first.
+
 Examples:
   consilience simulate higgs --rows 1000000 --out higgs.parquet
   consilience compare examples/higgs.toml --data higgs.parquet
   consilience simulate alleles --rows 132353 --columns 100 --out alleles.parquet
-  consilience compare examples/alleles.toml --data alleles.parquet";
+  consilience compare examples/alleles.toml --data alleles.parquet
+  consilience simulate toy --seed 3 --out toy.parquet
+  consilience compare examples/toy.toml --data toy.parquet";
 
 /// A study, and what to change in it.
 #[derive(Debug, Args)]
@@ -363,9 +371,9 @@ pub struct InitArguments {
 pub struct SimulateArguments {
     /// What the data look like
     pub what: Simulation,
-    /// Number of rows
+    /// Number of rows [default: 10000 of toy, 4000 of rjmcmc]
     #[arg(long, value_name = "N", value_parser = rows, allow_negative_numbers = true)]
-    pub rows: u64,
+    pub rows: Option<u64>,
     /// Number of loci of alleles [default: 100]
     #[arg(long, value_name = "P", value_parser = loci, allow_negative_numbers = true)]
     pub columns: Option<usize>,
@@ -390,6 +398,10 @@ pub enum Simulation {
     Higgs,
     /// Allele doses of people, and a trait that a few of them move
     Alleles,
+    /// Gaussian regression on 15 covariates that hardly differ
+    Toy,
+    /// Logistic regression on 5 features that hardly differ
+    Rjmcmc,
 }
 
 impl StudyArguments {

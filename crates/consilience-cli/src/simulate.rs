@@ -4,29 +4,43 @@ use crate::arguments::{SimulateArguments, Simulation};
 use crate::progress::Bar;
 use crate::shell::word;
 use consilience::draft;
-use consilience::simulate::{self, Format, Simulated};
+use consilience::simulate::{self, Format, Simulated, rjmcmc, toy};
 use consilience::{Error, Place, Result};
 use std::path::Path;
 
 /// Writes the data, and returns what is to be printed.
 pub fn write(arguments: &SimulateArguments) -> Result<String> {
     let SimulateArguments { what, rows, columns, out, seed, force, quiet } = arguments;
-    let (what, example) = match (what, columns) {
-        (Simulation::Higgs, None) => (Simulated::Higgs, "higgs"),
-        (Simulation::Higgs, Some(_)) => {
-            return Err(Error::input("collisions have 29 columns; leave --columns out"));
+    if columns.is_some() && *what != Simulation::Alleles {
+        return Err(Error::input(
+            "--columns is for alleles; the number of columns of the others is fixed: leave --columns out",
+        ));
+    }
+    let usual = match what {
+        Simulation::Toy => Some(toy::ROWS),
+        Simulation::Rjmcmc => Some(rjmcmc::ROWS),
+        _ => None,
+    };
+    let Some(rows) = rows.or(usual) else {
+        return Err(Error::input("how many rows? Say it by --rows N"));
+    };
+    let (what, command) = match what {
+        Simulation::Higgs => (Simulated::Higgs, "compare examples/higgs.toml"),
+        Simulation::Alleles => {
+            (Simulated::Alleles(columns.unwrap_or(100)), "compare examples/alleles.toml")
         }
-        (Simulation::Alleles, loci) => (Simulated::Alleles(loci.unwrap_or(100)), "alleles"),
+        Simulation::Toy => (Simulated::Toy, "compare examples/toy.toml"),
+        Simulation::Rjmcmc => (Simulated::Rjmcmc(rows), "select examples/rjmcmc.toml"),
     };
     let format = Format::of(out)?;
     refuse(out, *force)?;
-    let bar = Bar::of_rows(!quiet, *rows);
+    let bar = Bar::of_rows(!quiet, rows);
     draft::write_with(out, |file| {
-        simulate::write(file, format, what, *rows, *seed, &mut |done| bar.set(done))
+        simulate::write(file, format, what, rows, *seed, &mut |done| bar.set(done))
     })?;
     bar.clear();
     Ok(format!(
-        "{} is written: {rows} rows, {} columns, seed {seed}. Then\n  consilience compare examples/{example}.toml --data {}\n",
+        "{} is written: {rows} rows, {} columns, seed {seed}. Then\n  consilience {command} --data {}\n",
         out.display(),
         what.names().len(),
         word(out)

@@ -37,6 +37,35 @@ fn simulated_data_are_written_once_and_can_be_compared() {
 }
 
 #[test]
+fn the_papers_data_have_their_size_and_their_studies() {
+    let folder = Folder::empty();
+    let example = |name: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
+        path.to_str().unwrap().to_string()
+    };
+    let run = folder.run(&["simulate", "toy", "--out", "t.parquet"]);
+    assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{run:?}");
+    assert!(run.out.contains("10000 rows, 16 columns, seed 1"), "{run:?}");
+    assert!(run.out.contains("compare examples/toy.toml --data t.parquet"), "{run:?}");
+    let run = folder.run(&["compare", &example("toy.toml"), "--data", "t.parquet", "--json"]);
+    let document: Value = serde_json::from_str(&run.out).expect("JSON");
+    assert_eq!((run.code, &document["best"]["name"]), (Some(0), &"model 6".into()), "{run:?}");
+
+    let run = folder.run(&["simulate", "rjmcmc", "--out", "r.csv"]);
+    assert!(run.out.contains("4000 rows, 6 columns, seed 1"), "{run:?}");
+    assert!(run.out.contains("select examples/rjmcmc.toml --data r.csv"), "{run:?}");
+    let run = folder.run(&["select", &example("rjmcmc.toml"), "--data", "r.csv", "--json", "-q"]);
+    let document: Value = serde_json::from_str(&run.out).expect("JSON");
+    assert_eq!((run.code, &document["partition"]["rows"]), (Some(0), &4000.into()), "{run:?}");
+    let few = folder.run(&["simulate", "toy", "--rows", "7", "--out", "few.csv"]);
+    assert!(few.out.contains("7 rows, 16 columns"), "{few:?}");
+    let how_many = folder.run(&["simulate", "alleles", "--out", "a.csv"]);
+    how_many.failed("no rows", 2, &["--rows N"]);
+    let fixed = folder.run(&["simulate", "toy", "--columns", "3", "--out", "c.csv"]);
+    fixed.failed("columns", 2, &["leave --columns out"]);
+}
+
+#[test]
 fn what_cannot_be_simulated_is_said() {
     let folder = Folder::empty();
     let run = |arguments: &[&str]| folder.run(&[&["simulate"], arguments].concat());

@@ -2,6 +2,8 @@
 
 pub mod alleles;
 pub mod higgs;
+pub mod rjmcmc;
+pub mod toy;
 
 use crate::Result;
 use crate::{Error, Place};
@@ -25,6 +27,11 @@ pub enum Simulated {
     Higgs,
     /// Allele doses at so many loci, and a trait ([`alleles`]).
     Alleles(usize),
+    /// Gaussian regression on covariates that hardly differ ([`toy`]).
+    Toy,
+    /// Logistic regression whose third feature is a matter of taste, of so many rows ([`rjmcmc`]): the second half of them
+    /// differs from the first.
+    Rjmcmc(u64),
 }
 
 impl Simulated {
@@ -33,6 +40,8 @@ impl Simulated {
         match self {
             Simulated::Higgs => higgs::COLUMNS.map(String::from).into(),
             Simulated::Alleles(loci) => alleles::names(loci),
+            Simulated::Toy => toy::names(),
+            Simulated::Rjmcmc(_) => rjmcmc::names(),
         }
     }
 
@@ -46,6 +55,8 @@ impl Simulated {
         match self {
             Simulated::Higgs => name == "label" || name.ends_with("b-tag"),
             Simulated::Alleles(_) => name != "y",
+            Simulated::Toy => false,
+            Simulated::Rjmcmc(_) => name == "y",
         }
     }
 
@@ -54,6 +65,8 @@ impl Simulated {
         match self {
             Simulated::Higgs => higgs::block(seed, block, rows),
             Simulated::Alleles(loci) => alleles::block(seed, block, rows, loci),
+            Simulated::Toy => toy::block(seed, block, rows),
+            Simulated::Rjmcmc(of) => rjmcmc::block(seed, block, rows, of),
         }
     }
 }
