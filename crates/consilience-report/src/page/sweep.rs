@@ -1,0 +1,292 @@
+//! The page of a sweep over partitions.
+
+use super::html::{Sections, Table, figure, paragraph, shortened};
+use super::{Parts, warnings};
+use crate::Document;
+use crate::document::Level;
+use crate::document::sweep::{Group, GroupModel, Sweep};
+use crate::text::{counted, escape, fixed, grouped, significant};
+use std::fmt::Write;
+
+pub(super) fn content(document: &Document, d: &Sweep) -> Parts {
+    let mut sections = Sections::default();
+    let reliable = d.warnings.iter().all(|w| w.level != Level::Unreliable);
+    sections.add("advice", "What to do", advice(d));
+    sections.add("choice", "Which model is chosen", figure(document, "choices", Some(choices(d))));
+    sections.add(
+        "errors",
+        "Errors in log evidence",
+        figure(document, "error", Some(cells(d))) + &figure(document, "rmse", Some(groups(d))),
+    );
+    sections.add("factors", "Bayes factors", figure(document, "bayes-factor", Some(factors(d))));
+    let sources = figure(document, "epsilon", Some(epsilons(d)))
+        + &figure(document, "overlap-share", Some(overlaps(d)));
+    sections.add("sources", "Where the errors come from", sources);
+    sections.add("cost", "Time", figure(document, "time", Some(times(d))));
+    sections.add("by-number", "By number of shards", by_number(d));
+    let all: Vec<_> = d.warnings.iter().map(|w| (None, w)).collect();
+    sections.add("warnings", "Warnings", warnings::html(document, &all));
+    let rows = d.cells.first().map_or(String::new(), |c| grouped(c.rows));
+    let numbers: Vec<String> = d.shards.iter().take(30).map(|s| grouped(*s as f64)).collect();
+    let seeds: Vec<String> = d.cells.iter().take(200).map(|c| c.split_seed.to_string()).collect();
+    let mut seeds: Vec<&str> = seeds.iter().map(String::as_str).collect();
+    seeds.sort_unstable();
+    seeds.dedup();
+    seeds.truncate(30);
+    let facts = vec![
+        ("Rows", rows),
+        ("Numbers of shards", numbers.join(", ")),
+        ("Ways to split", d.by.iter().take(30).cloned().collect::<Vec<_>>().join(", ")),
+        ("Repeats", d.repeats.to_string()),
+        ("Combinations", d.combinations.iter().take(30).cloned().collect::<Vec<_>>().join(", ")),
+        ("Reference", d.reference.method.clone()),
+        ("Seeds of the splits", seeds.join(", ")),
+        ("Seed", d.cells.first().map_or(String::new(), |c| c.seed.to_string())),
+    ];
+    Parts {
+        title: "How many shards can the data be split into?".into(),
+        subtitle: format!(
+            "{} on {}: {} shards, {} each",
+            counted(d.models.len(), "model"),
+            counted(d.cells.len(), "partition"),
+            numbers.join(", "),
+            counted(usize::try_from(d.repeats).unwrap_or(usize::MAX), "repeat")
+        ),
+        answer: answer(d),
+        reliable,
+        sections,
+        facts,
+    }
+}
+
+fn answer(d: &Sweep) -> String {
+    let best = &d.models[d.best()];
+    let mut out = format!(
+        "<p>By the reference ({}) the data support <strong>{}</strong>.</p>\n",
+        escape(&shortened(&d.reference.method)),
+        escape(&shortened(best))
+    );
+    for advice in d.advice.iter().take(3) {
+        out += &paragraph(&shortened(&advice.text));
+    }
+    out
+}
+
+fn advice(d: &Sweep) -> String {
+    if d.advice.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from("<ul>\n");
+    for a in d.advice.iter().take(40) {
+        let _ = writeln!(out, "<li>{}</li>", escape(&shortened(&a.text)));
+    }
+    out += "</ul>\n";
+    let head = [
+        "method",
+        "split by",
+        "shards up to which it is within 0.1 nat",
+        "shards up to which the choice is the same",
+    ];
+    let mut table = Table::new("How many shards each method stands.", &head);
+    table.words = vec![1];
+    let shown = |n: Option<u64>| n.map_or_else(|| "none".into(), |n| grouped(n as f64));
+    for a in &d.advice {
+        table.rows.push(vec![
+            a.method.clone(),
+            a.by.clone(),
+            shown(a.within_tenth_nat),
+            shown(a.same_choice),
+        ]);
+    }
+    out + &table.html()
+}
+
+fn choices(d: &Sweep) -> Table {
+    let mut table =
+        Table::new("How often each model is chosen.", &["method", "split by", "shards"]);
+    table.words = vec![1];
+    table.head.extend(d.models.iter().take(12).cloned());
+    for g in &d.groups {
+        let mut row = named(g);
+        row.extend(g.chosen.iter().take(12).map(|n| grouped(*n as f64)));
+        table.rows.push(row);
+    }
+    table
+}
+
+fn named(g: &Group) -> Vec<String> {
+    vec![g.method.clone(), g.by.clone(), grouped(g.shards as f64)]
+}
+
+fn shown(value: Option<f64>) -> String {
+    value.map_or_else(|| "–".into(), |v| significant(v, 3))
+}
+
+fn cells(d: &Sweep) -> Table {
+    let head = [
+        "method",
+        "split by",
+        "shards",
+        "repeat",
+        "model",
+        "log evidence",
+        "less the reference",
+        "partition",
+    ];
+    let mut table = Table::new("Every partition.", &head);
+    table.words = vec![1, 4];
+    for cell in &d.cells {
+        for c in &cell.combinations {
+            let start = [
+                c.method.clone(),
+                cell.by.clone(),
+                grouped(cell.shards as f64),
+                cell.repeat.to_string(),
+            ];
+            if let Some(error) = &c.error {
+                let mut row = start.to_vec();
+                row.extend([
+                    String::new(),
+                    format!("failed: {error}"),
+                    String::new(),
+                    cell.partition.clone(),
+                ]);
+                table.rows.push(row);
+            }
+            for (m, model) in c.models.iter().enumerate().take(d.models.len()) {
+                if table.rows.len() > 10 * super::html::MOST_ROWS {
+                    return table;
+                }
+                let mut row = start.to_vec();
+                let doubt = if model.unreliable { " (unreliable)" } else { "" };
+                row.extend([
+                    d.models[m].clone(),
+                    format!("{}{doubt}", model.log_evidence.show()),
+                    fixed(model.log_evidence.value - d.reference.log_evidence[m].value, 3),
+                    cell.partition.clone(),
+                ]);
+                table.rows.push(row);
+            }
+        }
+    }
+    table
+}
+
+/// A table with a row per group of log evidences and model.
+fn per_model(
+    d: &Sweep,
+    caption: &str,
+    head: &[&str],
+    of: impl Fn(&GroupModel) -> Vec<String>,
+) -> Table {
+    let mut all = vec!["method", "split by", "shards", "model"];
+    all.extend(head);
+    let mut table = Table::new(caption, &all);
+    table.words = vec![1, 3];
+    for g in d.evidences() {
+        for (m, model) in g.models.iter().enumerate().take(d.models.len()) {
+            let cells = of(model);
+            if table.rows.len() > 10 * super::html::MOST_ROWS {
+                return table;
+            }
+            if cells.iter().any(|c| c != "–") {
+                let mut row = named(g);
+                row.push(d.models[m].clone());
+                row.extend(cells);
+                table.rows.push(row);
+            }
+        }
+    }
+    table
+}
+
+fn groups(d: &Sweep) -> Table {
+    per_model(
+        d,
+        "Errors in log evidence over the repeats, in nats.",
+        &["bias", "sd", "rmse", "rmse in percent"],
+        |m| vec![shown(m.bias), shown(m.sd), shown(m.rmse), shown(m.rmse_percent)],
+    )
+}
+
+fn factors(d: &Sweep) -> Table {
+    let caption =
+        format!("Log Bayes factors of “{}” against each other model.", d.models[d.best()]);
+    per_model(d, &caption, &["mean", "sd"], |m| {
+        let factor = m.log_bayes_factor.as_ref();
+        vec![shown(factor.map(|f| f.mean)), shown(factor.and_then(|f| f.sd))]
+    })
+}
+
+fn epsilons(d: &Sweep) -> Table {
+    per_model(
+        d,
+        "Errors of the shards' evidences (ε₁) and of the overlap (ε₂), in nats.",
+        &["ε₁", "ε₂", "log I"],
+        |m| vec![shown(m.epsilon1), shown(m.epsilon2), shown(m.overlap)],
+    )
+}
+
+fn overlaps(d: &Sweep) -> Table {
+    per_model(d, "The overlap's share of the log evidence.", &["share"], |m| {
+        vec![shown(m.overlap_share)]
+    })
+}
+
+fn times(d: &Sweep) -> Table {
+    let mut table =
+        Table::new("CPU seconds.", &["split by", "shards", "slowest shard", "all shards"]);
+    for t in d.times.iter().flatten() {
+        table.rows.push(vec![
+            t.by.clone(),
+            grouped(t.shards as f64),
+            significant(t.slowest_shard, 3),
+            significant(t.all_shards, 3),
+        ]);
+    }
+    table
+}
+
+/// A table for every number of shards.
+fn by_number(d: &Sweep) -> String {
+    let mut out = String::new();
+    for shards in d.shards.iter().take(40) {
+        let title = counted(usize::try_from(*shards).unwrap_or(usize::MAX), "shard");
+        let mut table = Table::new(
+            &format!("With {title}: what each method gives over the repeats."),
+            &[
+                "method",
+                "split by",
+                "score",
+                "partitions",
+                "failed",
+                "unreliable",
+                "chosen most often",
+            ],
+        );
+        table.words = vec![1, 2, 6];
+        for g in d.groups.iter().filter(|g| g.shards == *shards) {
+            let most = g.chosen.iter().copied().max().filter(|n| *n > 0);
+            let first = most.and_then(|n| g.chosen.iter().position(|c| *c == n));
+            let name = first.and_then(|i| d.models.get(i)).cloned().unwrap_or_default();
+            table.rows.push(vec![
+                g.method.clone(),
+                g.by.clone(),
+                g.score.clone(),
+                grouped(g.counted as f64),
+                grouped(g.failed as f64),
+                grouped(g.unreliable as f64),
+                most.map_or(String::new(), |n| format!("{name} ({n} times)")),
+            ]);
+        }
+        if !table.rows.is_empty() {
+            let _ = write!(
+                out,
+                "<details>\n<summary>{}</summary>\n{}</details>\n",
+                escape(&title),
+                table.html()
+            );
+        }
+    }
+    out
+}

@@ -1,0 +1,39 @@
+//! Pixels of a figure. The fonts are in the program, so that a machine without any draws the same.
+
+use crate::Error;
+use resvg::tiny_skia::{Pixmap, Transform};
+use resvg::usvg::{Options, Tree};
+use std::sync::Arc;
+
+const FONTS: [&[u8]; 2] = [
+    include_bytes!("../fonts/DejaVuSans.subset.ttf"),
+    include_bytes!("../fonts/DejaVuSans-Bold.subset.ttf"),
+];
+
+/// No picture has more pixels to a side than this.
+const MOST: f32 = 16_384.0;
+
+/// A stand-alone figure as a PNG file, in its light colours; `scale` pixels for each of its own.
+///
+/// # Errors
+/// If the text is no SVG, or the picture would be too large.
+pub fn png(svg: &str, scale: f32) -> Result<Vec<u8>, Error> {
+    let mut options = Options { font_family: "DejaVu Sans".into(), ..Options::default() };
+    let fonts = Arc::make_mut(&mut options.fontdb);
+    for font in FONTS {
+        fonts.load_font_data(font.to_vec());
+    }
+    let tree = Tree::from_str(svg, &options).map_err(|error| Error::Png(error.to_string()))?;
+    let size = tree.size();
+    let (width, height) = (size.width() * scale, size.height() * scale);
+    let fits = |side: f32| side.is_finite() && (1.0..=MOST).contains(&side);
+    if !fits(width) || !fits(height) {
+        return Err(Error::Png(format!(
+            "{width:.0} × {height:.0} pixels; at most {MOST} to a side"
+        )));
+    }
+    let mut pixels = Pixmap::new(width.ceil() as u32, height.ceil() as u32)
+        .ok_or_else(|| Error::Png("there is no memory for it".into()))?;
+    resvg::render(&tree, Transform::from_scale(scale, scale), &mut pixels.as_mut());
+    pixels.encode_png().map_err(|error| Error::Png(error.to_string()))
+}
