@@ -5,6 +5,7 @@ use consilience::combine::ModelWarning;
 use consilience::compare::Baselines;
 use consilience::estimate::Estimate;
 use consilience::{Level, Warning};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// The whole report.
@@ -63,21 +64,19 @@ fn cell(score: Estimate, decimals: usize) -> String {
 /// Which methods say of themselves that they are not to be trusted, and why. Methods that rest on the same
 /// answers say the same, and so do shards: it stands once.
 fn distrust(result: &Baselines) -> String {
-    let mut said: Vec<(usize, &str, Vec<(&str, &Warning)>)> = Vec::new();
+    let mut said: BTreeMap<_, Vec<(&str, &Warning)>> = BTreeMap::new();
     for method in &result.methods {
         for ModelWarning { model, warning } in &method.warnings {
             if warning.level < Level::Unreliable {
                 continue;
             }
-            let known = said.iter_mut().find(|(m, code, _)| m == model && *code == warning.code);
-            match known {
-                Some((_, _, all)) => all.push((&method.method, warning)),
-                None => said.push((*model, &warning.code, vec![(&method.method, warning)])),
-            }
+            // What concerns a shard and what concerns the whole may have one name.
+            let key = (*model, warning.code.as_str(), warning.shard.is_some());
+            said.entry(key).or_default().push((&method.method, warning));
         }
     }
     let mut out = String::new();
-    for (model, code, all) in said {
+    for ((model, code, _), all) in said {
         let mut methods: Vec<&str> = all.iter().map(|(method, _)| *method).collect();
         methods.dedup();
         let mut shards: Vec<usize> = all.iter().filter_map(|(_, warning)| warning.shard).collect();

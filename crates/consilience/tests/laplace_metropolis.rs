@@ -87,3 +87,22 @@ fn combinations_take_it() {
         }
     }
 }
+
+/// With 17 parameters the best draw is far below the mode, on every shard in the same direction: `normal` says that it is
+/// not to be trusted, or is right within its error.
+#[test]
+fn many_parameters_on_shards_are_no_confident_error() {
+    let truth = truth();
+    let toy = truth["gauss"]["models"].as_object().unwrap();
+    let (formula, case) = toy.iter().find(|(formula, _)| formula.contains("x15")).unwrap();
+    let value = case["value"].as_f64().unwrap();
+    for shards in [1, 2, 5] {
+        let mut study = study("gauss.parquet", shards, 1, "combine = \"normal\"");
+        study.model(formula, "gaussian");
+        let result = run(&study.text());
+        let found = result.models[0].log_evidence;
+        let z = (found.value - value) / found.se.unwrap();
+        println!("S = {shards}: {found:?}, z = {z:+.2}, trusted: {}", result.is_reliable());
+        assert!(z.abs() < 3.0 || !result.is_reliable(), "S = {shards}: {found:?}, {value}");
+    }
+}

@@ -51,7 +51,7 @@ fn the_toy_is_as_the_paper_has_it() {
         })
         .collect();
     // Noise of variance 1 that no covariate explains.
-    scores.extend(alike(&[rest.clone()], 0.0));
+    scores.extend(alike(std::slice::from_ref(&rest), 0.0));
     let root = (n as f64).sqrt();
     for x in &data[1..] {
         scores.push(rest.iter().zip(x).map(|(e, x)| e * x).sum::<f64>() / root);
@@ -146,7 +146,7 @@ fn files_are_the_same_for_the_same_seed() {
 /// The six models in the paper's order, and their exact evidences on the data that ship.
 #[test]
 fn the_toys_study_has_the_papers_models() {
-    let study = StudyFile::read(&root().join("examples/toy.toml")).unwrap();
+    let study = StudyFile::read(root().join("examples/toy.toml")).unwrap();
     let result = Plan::new(study, 2, &Silent).unwrap().run(&Silent).unwrap();
     let without = [&[11, 15][..], &[14, 15], &[13, 15], &[12, 15], &[11, 15], &[]];
     assert_eq!(result.models.len(), 6);
@@ -166,7 +166,7 @@ fn the_toys_study_has_the_papers_models() {
 /// The 32 models of the jump experiment: exact Bayes factors of the paper's three (data/truth.json).
 #[test]
 fn the_jump_experiments_study_has_its_bayes_factors() {
-    let study = StudyFile::read(&root().join("examples/rjmcmc.toml")).unwrap();
+    let study = StudyFile::read(root().join("examples/rjmcmc.toml")).unwrap();
     let plan = Plan::new(study, 2, &Silent).unwrap();
     let named = ["x1 + x2 + x3 + x5", "x1 + x4 + x5", "x1 + x2 + x5"].map(String::from);
     let result = plan.select_and_name(&named, &Silent).unwrap();

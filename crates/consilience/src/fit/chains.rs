@@ -1,6 +1,7 @@
 //! A shard's own evidence from Markov chains: NUTS or Gibbs, with a bridge, importance sampling, Chib's estimate or
 //! Laplace's approximation.
 
+use super::report::error_of_mean;
 use super::{BATCHES, Fitted, Summary, Task, compare_with_normal};
 use crate::estimate::bridge::{Bridge, Warp, bridge, moments};
 use crate::estimate::chains::SampleDiagnostics;
@@ -140,8 +141,7 @@ impl Task<'_> {
         let short = (self.peaks[0].value - found.height).max(0.0);
         let sample = self.in_theta(&in_z);
         let batches = batches(&sample, &found.influence, found.log_z);
-        let moved: Vec<f64> = batches.iter().map(|b| b.log_z - found.log_z).collect();
-        let se = libm::hypot(error_of_mean(&moved), short);
+        let se = libm::hypot(error_of_mean(batches.iter().map(|b| b.log_z)), short);
         let mut summary = self.summary(Local::LaplaceMetropolis, Estimate::new(found.log_z, se));
         self.describe_chains(&mut summary, &sample);
         summary.batches = batches;
@@ -247,13 +247,6 @@ fn batches(sample: &Sample, influence: &[f64], log_z: f64) -> Vec<Batch> {
             Batch { log_weight: 0.0, log_z: log_z + moved, mean, covariance }
         })
         .collect()
-}
-
-/// The standard error of the mean of independent numbers.
-fn error_of_mean(values: &[f64]) -> f64 {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n * (n - 1.0))).sqrt()
 }
 
 /// Warnings about a chain that did not run well.

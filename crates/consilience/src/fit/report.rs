@@ -93,8 +93,26 @@ pub struct Diagnostics {
 }
 
 impl Summary {
+    /// The part of the variance of log Z_s that batches of draws do not show: what the best draw of Laplace–Metropolis falls
+    /// short of the mode by.
+    pub(crate) fn variance_beyond_batches(&self) -> f64 {
+        let Some(se) = self.log_z.se.filter(|_| self.method == Local::LaplaceMetropolis.name())
+        else {
+            return 0.0;
+        };
+        let seen = error_of_mean(self.batches.iter().map(|batch| batch.log_z));
+        (se * se - seen * seen).max(0.0)
+    }
+
     /// Whether it takes the subposterior as normal around its mode: Laplace's approximation.
     pub fn is_normal(&self) -> bool {
         self.effective.is_none() && self.mean == self.mode
     }
+}
+
+/// The standard error of the mean of independent numbers, of which there are two or more.
+pub(super) fn error_of_mean(values: impl Iterator<Item = f64> + Clone) -> f64 {
+    let n = values.clone().count() as f64;
+    let mean = values.clone().sum::<f64>() / n;
+    (values.map(|v| (v - mean).powi(2)).sum::<f64>() / (n * (n - 1.0))).sqrt()
 }

@@ -33,7 +33,7 @@ pub fn theta(row: u64, of: u64) -> [f64; FEATURES] {
 /// rows in all.
 pub fn block(seed: u64, block: u64, rows: usize, of: u64) -> Vec<Vec<f32>> {
     let mut rng = stream(seed, 0, block, "rjmcmc");
-    let mut columns = vec![Vec::with_capacity(rows); FEATURES + 1];
+    let mut columns = vec![Vec::new(); FEATURES + 1];
     for row in (block * BLOCK as u64..).take(rows.min(BLOCK)) {
         let x: [f64; FEATURES] = alike(CORRELATION, &mut rng);
         let eta: f64 = x.iter().zip(theta(row, of)).map(|(x, t)| x * t).sum();

@@ -63,7 +63,7 @@ pub(super) fn alike<const P: usize>(correlation: f64, rng: &mut Stream) -> [f64;
 pub fn block(seed: u64, block: u64, rows: usize) -> Vec<Vec<f32>> {
     let beta = coefficients(seed);
     let mut rng = stream(seed, 0, block, "toy");
-    let mut columns = vec![Vec::with_capacity(rows); COVARIATES + 1];
+    let mut columns = vec![Vec::new(); COVARIATES + 1];
     for _ in 0..rows.min(BLOCK) {
         let x: [f64; COVARIATES] = alike(CORRELATION, &mut rng);
         let mean = INTERCEPT + x.iter().zip(&beta).map(|(x, b)| x * b).sum::<f64>();

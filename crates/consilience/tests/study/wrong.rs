@@ -96,12 +96,12 @@ fn wrong_values_of_data_split_and_evidence() {
         ),
         (
             "split",
-            "sizes = 'multinomial'\nby = 'outcome'",
+            "by = 'outcome'\nsizes = 'multinomial'",
             &["`split.sizes` = \"multinomial\"", "\"outcome\"", "no strata", "by = \"random\""],
         ),
         (
             "split",
-            "sizes = 'multinomial'\nby = 'file'",
+            "by = 'file'\nsizes = 'multinomial'",
             &["`split.sizes` = \"multinomial\"", "\"file\"", "leave `sizes` out"],
         ),
         ("split", "shards = 0", &["`split.shards` must be at least 1, but is 0"]),
