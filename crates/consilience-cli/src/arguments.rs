@@ -1,6 +1,7 @@
 //! What is typed.
 
 use crate::cache::CacheArguments;
+use crate::experiment::{EXPERIMENT_HELP, ExperimentArguments};
 use crate::memory::MemoryArguments;
 use crate::run::arguments::{
     COMBINE_HELP, CombineArguments, SPLIT_EXAMPLES, SplitArguments, StatusArguments, WorkArguments,
@@ -50,6 +51,9 @@ pub enum Command {
     /// How many splits do the data bear? Runs a study over numbers of shards, partitions and combinations
     #[command(after_help = SWEEP_EXAMPLES)]
     Sweep(Box<SweepArguments>),
+    /// Run the six experiments of Buchholz, Ahfock & Richardson, with figures
+    #[command(after_help = EXPERIMENT_HELP)]
+    Experiment(ExperimentArguments),
     /// Choose by votes and by every combination, side by side
     #[command(after_help = BASELINES_EXAMPLES)]
     Baselines(BaselinesArguments),

@@ -8,6 +8,7 @@ mod baselines;
 mod cache;
 mod clock;
 mod decomposition;
+mod experiment;
 mod init;
 mod memory;
 mod overview;
@@ -72,6 +73,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         Command::Compare(arguments) => compare(arguments),
         Command::Select(arguments) => select::run(arguments),
         Command::Sweep(arguments) => sweep::run(arguments),
+        Command::Experiment(arguments) => experiment::run(arguments),
         Command::Baselines(arguments) => show_baselines(arguments),
         Command::Check(arguments) => {
             let plan = plan(arguments, &progress::Bar::new(false))?;

@@ -164,6 +164,18 @@ pub fn estimate(estimate: Estimate) -> String {
     }
 }
 
+/// A small number with as many digits as matter.
+pub fn short(value: Option<f64>) -> String {
+    match value {
+        None => "-".into(),
+        Some(0.0) => "0".into(),
+        Some(v) if v.abs() >= 1000.0 => format!("{v:.0}"),
+        Some(v) if v.abs() >= 10.0 => format!("{v:.1}"),
+        Some(v) if v.abs() >= 0.01 => format!("{v:.3}"),
+        Some(v) => format!("{v:.1e}"),
+    }
+}
+
 /// A log Bayes factor against the best model.
 fn bayes_factor(factor: Estimate) -> String {
     if factor == Estimate::ZERO { "0 (best)".into() } else { estimate(factor) }

@@ -181,6 +181,9 @@ fn flights_and_all_flags_have_the_bits_of_threads() {
         "$PROGRAM" select {choice:?} --json --quiet > choice-1.json
         "$PROGRAM" select {choice:?} --json --quiet --engine slurm --run choice.run > choice-2.json
         "$PROGRAM" select {choice:?} --quiet --engine slurm --run detached.run --detach
+        sweep="--shards 1,3 --repeats 2 --local importance --combine normal,cmc-is,exact --quiet"
+        "$PROGRAM" sweep s.toml $sweep --out sweep-1 > /dev/null
+        "$PROGRAM" sweep s.toml $sweep --out sweep-2 --engine slurm > /dev/null
         for _ in $(seq 600); do [ -f detached.run/result.json ] && break; sleep 0.25; done
         "#
         ),
@@ -194,6 +197,9 @@ fn flights_and_all_flags_have_the_bits_of_threads() {
     for other in ["choice-2.json", "choice.run/result.json", "detached.run/result.json"] {
         assert_eq!(result(&path(other)), result(&path("choice-1.json")), "{other}");
     }
+    let read = |name: &str| std::fs::read_to_string(path(name)).unwrap();
+    assert_eq!(read("sweep-1/sweep.json"), read("sweep-2/sweep.json"));
+    assert!(files(&path("sweep-2/runs")).is_empty(), "run directories are left");
     let wished = result(&path("wishes-2.json"));
     assert!(wished["leave_one_out"].is_array() && wished["prior_sensitivity"].is_array());
     assert_eq!(result(&path("flights-2.json"))["partition"]["shards"], 50);

@@ -49,12 +49,7 @@ fn sweep() -> Sweep {
         shards: vec![1, 3, 8],
         repeats: 3,
         by: vec![SplitBy::Random, SplitBy::Outcome],
-        combine: vec![
-            Combine::Normal,
-            Combine::NormalUncorrected,
-            Combine::CmcIs,
-            Combine::Exact,
-        ],
+        combine: vec![Combine::Normal, Combine::NormalUncorrected, Combine::CmcIs, Combine::Exact],
         votes: true,
         reference: None,
     }
@@ -115,8 +110,7 @@ fn a_sweep_says_what_single_comparisons_say() {
         }
     }
     // Metrics, computed here from what those comparisons say.
-    let exact: Vec<Vec<f64>> =
-        (1..=3).map(|r| compared("random", 1, r, Combine::Exact)).collect();
+    let exact: Vec<Vec<f64>> = (1..=3).map(|r| compared("random", 1, r, Combine::Exact)).collect();
     let truth: Vec<f64> = (0..3).map(|k| exact.iter().map(|e| e[k]).sum::<f64>() / 3.0).collect();
     for (reference, truth) in found.reference.log_evidence.iter().zip(&truth) {
         assert!((reference.value - truth).abs() < 1e-12);
@@ -279,7 +273,11 @@ fn a_sweep_that_was_stopped_goes_on_where_it_was() {
         assert!(error.is_input() && error.to_string().contains(wanted), "{error}");
     };
     refused(&file, "other data", "of another sweep");
-    refused(&study(Overrides { draws: Some(999), ..Overrides::default() }), "data", "another study");
+    refused(
+        &study(Overrides { draws: Some(999), ..Overrides::default() }),
+        "data",
+        "another study",
+    );
     let cells = folder.path().join("cells");
     let first = std::fs::read(cells.join("random-1-1.json")).unwrap();
     std::fs::write(cells.join("random-1-2.json"), &first).unwrap();

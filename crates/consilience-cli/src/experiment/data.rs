@@ -53,7 +53,12 @@ impl<'a> Sources<'a> {
     /// Simulated data, with seed 1; those that are there from before are taken as they are.
     pub fn simulate(&self, what: Simulated, rows: u64) -> Result<Source> {
         draft::make_folder(&self.made)?;
-        let name = what.file_name();
+        let name = match what {
+            Simulated::Higgs => "higgs".to_string(),
+            Simulated::Alleles(loci) => format!("alleles-{loci}"),
+            Simulated::Toy => "toy".to_string(),
+            Simulated::Rjmcmc(_) => "rjmcmc".to_string(),
+        };
         let path = self.made.join(format!("{name}-{rows}.parquet"));
         if !path.is_file() {
             let bar = Bar::of_rows(!self.quiet, rows);

@@ -59,10 +59,9 @@ impl Bench for OnJumps {
         // Jumps know ratios only: those against the first model stand on its exact evidence.
         let mut add = |method: &str, factors: Option<Vec<Estimate>>| {
             if let Some(factors) = factors {
-                let on_first = factors.into_iter().map(|f| Estimate {
-                    value: truth[0].value + f.value,
-                    se: f.se,
-                });
+                let on_first = factors
+                    .into_iter()
+                    .map(|f| Estimate { value: truth[0].value + f.value, se: f.se });
                 let models = std::iter::once(truth[0]).chain(on_first).collect();
                 votes.push(CellVote::new(method, "log evidence", models));
             }
@@ -82,7 +81,7 @@ impl Bench for OnJumps {
             votes.push(CellVote::new("union-and-fill, normal", "log evidence", models));
         }
         let study = &self.rows.outline().study;
-        let cell = Cell::of_votes(name, study, &exact.partition, ("exact", &truth), votes);
+        let cell = Cell::of_votes(name, study, &exact.partition, &truth, votes);
         Ok((cell, None))
     }
 

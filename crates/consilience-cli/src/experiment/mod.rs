@@ -9,17 +9,17 @@ use crate::arguments::{count, threads, threads_or_all, whole};
 use crate::progress::Bar;
 use crate::shell::word;
 use crate::sweep::{Watching, write};
-use crate::{print, report, timing};
+use crate::{clock, print};
 use clap::Args;
 use consilience::draft;
 use consilience::plan::{Room, Rows};
 use consilience::sweep::{Bench, Document, Folder, OnThreads};
 use consilience::{Error, Result};
+use consilience_report::{Extras, Look, figure, report};
 use data::Sources;
 use setups::{Experiment, Part, Size};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Instant;
 
 pub const EXPERIMENT_HELP: &str = "\
@@ -105,7 +105,9 @@ pub fn run(arguments: &ExperimentArguments) -> Result<ExitCode> {
         let mut documents = Vec::new();
         for part in &experiment.parts {
             let bar = Bar::new(!arguments.quiet);
-            bar.note_progress(&format!("experiment {}: {}", experiment.number, part.title));
+            if !arguments.quiet {
+                bar.note(&format!("experiment {}: {}", experiment.number, part.title));
+            }
             documents.push(compute(part, &folder.join(part.name), threads, &bar)?);
         }
         let text = summary::of(experiment, &documents);
@@ -130,14 +132,11 @@ fn compute(part: &Part, folder: &Path, threads: usize, bar: &Bar) -> Result<Docu
     let kept = Folder::new(folder, &part.study, &rows.hashes()?)?;
     let bench: Box<dyn Bench> = match &part.jump {
         Some(models) => Box::new(jump::OnJumps::new(rows, models.clone(), threads)),
-        None => {
-            let clock = Some(Arc::new(timing::CpuClock) as _);
-            Box::new(OnThreads::new(rows, threads, room, clock))
-        }
+        None => Box::new(OnThreads::new(rows, threads, room, clock::of_threads())),
     };
     let watch = Watching(bar);
     let document = match &part.jump {
-        Some(models) => part.sweep.run_as(&part.study, models, &*bench, &kept, &watch)?,
+        Some(models) => part.sweep.run_models(models, &*bench, &kept, &watch)?,
         None => part.sweep.run(&part.study, &*bench, &kept, &watch)?,
     };
     bar.clear();
@@ -149,11 +148,20 @@ fn compute(part: &Part, folder: &Path, threads: usize, bar: &Bar) -> Result<Docu
 fn write_figures(experiment: &Experiment, documents: &[Document], folder: &Path) -> Result<()> {
     for (part, document) in experiment.parts.iter().zip(documents) {
         let json = crate::sweep::written(document);
+        let drawn = consilience_report::Document::read(&json).expect("what we wrote can be read");
         let own = folder.join(part.name);
-        let title = format!("Experiment {}: {}", experiment.number, part.title);
-        report::write_page(&own.join("report.html"), &json, Some(&title))?;
+        let extras = Extras {
+            title: Some(format!("Experiment {}: {}", experiment.number, part.title)),
+            program: Some(format!("consilience {}", env!("CARGO_PKG_VERSION"))),
+            study_text: toml::to_string(&part.study.study).ok(),
+            ..Extras::default()
+        };
+        draft::write(&own.join("report.html"), report(&drawn, &extras))?;
         for kind in part.figures {
-            report::write_figure(&own.join(format!("{kind}.svg")), &json, kind)?;
+            // Errors of the overlap need two numbers of shards, times a clock.
+            if let Ok(picture) = figure(&drawn, kind, &Look::default()) {
+                draft::write(&own.join(format!("{kind}.svg")), picture)?;
+            }
         }
     }
     Ok(())

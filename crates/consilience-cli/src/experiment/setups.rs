@@ -104,26 +104,49 @@ fn votes(size: Size, sources: &Sources) -> Result<Experiment> {
     let part = Part {
         name: "votes",
         title: "votes, upsampled evidences and CMC-IS on the toy data".into(),
-        study: study(TOY, "toy.toml", &data, Overrides { local, draws: Some(size.pick(10_000, 2_000)), ..Overrides::default() })?,
+        study: study(
+            TOY,
+            "toy.toml",
+            &data,
+            Overrides { local, draws: Some(size.pick(10_000, 2_000)), ..Overrides::default() },
+        )?,
         every: 1,
-        sweep: Sweep { votes: true, ..sweep(&[1, 2, 5, 10, 20, 50], size.repeats(20, 5), &methods) },
+        sweep: Sweep {
+            votes: true,
+            ..sweep(&[1, 2, 5, 10, 20, 50], size.repeats(20, 5), &methods)
+        },
         figures: &["choices", "error", "rmse"],
         jump: None,
     };
-    Ok(Experiment { number: 1, title: "Voting schemes and CMC-IS", parts: vec![part], says: data.says })
+    Ok(Experiment {
+        number: 1,
+        title: "Voting schemes and CMC-IS",
+        parts: vec![part],
+        says: data.says,
+    })
 }
 
 fn augmentation(size: Size, sources: &Sources) -> Result<Experiment> {
     let data = sources.flights()?;
     let every = size.pick(1, 10);
     let rows = if size.quick { ", every tenth row" } else { "" };
-    let options = |local, draws| Overrides { local: Some(local), draws: Some(draws), warmup: Some(draws / 4), ..Overrides::default() };
+    let options = |local, draws| Overrides {
+        local: Some(local),
+        draws: Some(draws),
+        warmup: Some(draws / 4),
+        ..Overrides::default()
+    };
     let repeats = size.repeats(20, 2);
     let shards: &[usize] = size.pick(&[10, 20, 50], &[10, 20]);
     let normals = Part {
         name: "normals",
         title: format!("Algorithm 2 on the flights{rows}"),
-        study: study(FLIGHTS, "flights.toml", &data, options(Local::Importance, size.pick(10_000, 4_000)))?,
+        study: study(
+            FLIGHTS,
+            "flights.toml",
+            &data,
+            options(Local::Importance, size.pick(10_000, 4_000)),
+        )?,
         every,
         sweep: sweep(shards, repeats, &ALGORITHM_2),
         figures: &["error", "rmse", "bayes-factor"],
@@ -132,7 +155,12 @@ fn augmentation(size: Size, sources: &Sources) -> Result<Experiment> {
     let augmented = Part {
         name: "augmentation",
         title: format!("Algorithm 1 on the flights{rows}, random and stratified"),
-        study: study(FLIGHTS, "flights.toml", &data, options(Local::GibbsChib, size.pick(8_000, 200)))?,
+        study: study(
+            FLIGHTS,
+            "flights.toml",
+            &data,
+            options(Local::GibbsChib, size.pick(8_000, 200)),
+        )?,
         every,
         sweep: Sweep {
             by: vec![SplitBy::Random, SplitBy::Outcome, SplitBy::Cluster],
@@ -154,7 +182,16 @@ fn factors(size: Size, sources: &Sources) -> Result<Experiment> {
     let part = Part {
         name: "bayes-factors",
         title: "Bayes factors over splits of the toy data".into(),
-        study: study(TOY, "toy.toml", &data, Overrides { local: Some(Local::Importance), draws: Some(size.pick(10_000, 2_000)), ..Overrides::default() })?,
+        study: study(
+            TOY,
+            "toy.toml",
+            &data,
+            Overrides {
+                local: Some(Local::Importance),
+                draws: Some(size.pick(10_000, 2_000)),
+                ..Overrides::default()
+            },
+        )?,
         every: 1,
         sweep: sweep(
             size.pick(&[1, 2, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50][..], &[1, 10, 25, 50]),
@@ -164,16 +201,29 @@ fn factors(size: Size, sources: &Sources) -> Result<Experiment> {
         figures: &["bayes-factor", "overlap-share", "rmse"],
         jump: None,
     };
-    Ok(Experiment { number: 3, title: "Bayes factors over splits", parts: vec![part], says: data.says })
+    Ok(Experiment {
+        number: 3,
+        title: "Bayes factors over splits",
+        parts: vec![part],
+        says: data.says,
+    })
 }
 
 fn collisions(size: Size, sources: &Sources) -> Result<Experiment> {
     let rows = size.pick(COLLISIONS, 100_000);
     let data = match size.quick {
         true => sources.simulate(Simulated::Higgs, rows)?,
-        false => sources.find_or_simulate(&["HIGGS.csv.gz", "HIGGS.csv", "higgs.parquet"], Simulated::Higgs, rows)?,
+        false => sources.find_or_simulate(
+            &["HIGGS.csv.gz", "HIGGS.csv", "higgs.parquet"],
+            Simulated::Higgs,
+            rows,
+        )?,
     };
-    let importance = Overrides { local: Some(Local::Importance), draws: Some(size.pick(10_000, 2_000)), ..Overrides::default() };
+    let importance = Overrides {
+        local: Some(Local::Importance),
+        draws: Some(size.pick(10_000, 2_000)),
+        ..Overrides::default()
+    };
     let chains = Overrides {
         local: Some(Local::NutsWarp3),
         draws: Some(size.pick(8_000, 400)),
@@ -191,7 +241,10 @@ fn collisions(size: Size, sources: &Sources) -> Result<Experiment> {
     };
     let nuts = Part {
         name: "nuts",
-        title: format!("NUTS and bridges as in the paper, {} collisions", size.pick(220_000, 10_000)),
+        title: format!(
+            "NUTS and bridges as in the paper, {} collisions",
+            size.pick(220_000, 10_000)
+        ),
         study: study(HIGGS, "higgs.toml", &data, chains)?,
         every: size.pick(50, 10),
         sweep: sweep(size.pick(&[2, 10, 20], &[2, 5]), size.repeats(20, 1), &ALGORITHM_2),
@@ -205,10 +258,8 @@ fn collisions(size: Size, sources: &Sources) -> Result<Experiment> {
 const MANY: [usize; 14] = [1, 2, 4, 5, 8, 10, 15, 20, 25, 30, 35, 40, 45, 50];
 
 fn sparse(size: Size, sources: &Sources) -> Result<Experiment> {
-    let designs: &[(&str, u64, usize)] = size.pick(
-        &[("text", 13_235, 100), ("table", 10_000, 40)],
-        &[("table", 10_000, 40)],
-    );
+    let designs: &[(&str, u64, usize)] =
+        size.pick(&[("text", 13_235, 100), ("table", 10_000, 40)], &[("table", 10_000, 40)]);
     let (mut parts, mut says) = (Vec::new(), Vec::new());
     for &(name, rows, loci) in designs {
         let data = sources.simulate(Simulated::Alleles(loci), rows)?;
@@ -229,8 +280,14 @@ fn sparse(size: Size, sources: &Sources) -> Result<Experiment> {
                 jump: None,
             })
         };
-        let names = if name == "text" { ["text-table", "text-errors"] } else { ["table", "errors"] };
-        parts.push(part(names[0], "errors of the evidence", size.pick(&[5, 10, 20, 50], &[5, 20]), size.repeats(20, 2))?);
+        let names =
+            if name == "text" { ["text-table", "text-errors"] } else { ["table", "errors"] };
+        parts.push(part(
+            names[0],
+            "errors of the evidence",
+            size.pick(&[5, 10, 20, 50], &[5, 20]),
+            size.repeats(20, 2),
+        )?);
         if !size.quick {
             parts.push(part(names[1], "errors of the overlap", &MANY, size.repeats(6, 2))?);
         }
@@ -241,9 +298,8 @@ fn sparse(size: Size, sources: &Sources) -> Result<Experiment> {
 
 /// The study of experiment 5: half of the loci, or all, under Laplace priors.
 fn alleles(loci: usize) -> String {
-    let sum = |count: usize| {
-        (1..=count).map(|j| format!("locus_{j}")).collect::<Vec<_>>().join(" + ")
-    };
+    let sum =
+        |count: usize| (1..=count).map(|j| format!("locus_{j}")).collect::<Vec<_>>().join(" + ");
     let mut text = String::from(
         "[data]\npath = \"alleles.parquet\"\n[prior]\ndefault = \"normal(0, 1)\"\ncoefficients = \"laplace(0, 1)\"\n",
     );
@@ -258,8 +314,12 @@ fn alleles(loci: usize) -> String {
 }
 
 fn jumps(size: Size, sources: &Sources) -> Result<Experiment> {
-    let data = sources.find_or_simulate(&["sim2.parquet"], Simulated::Rjmcmc, 4_000)?;
-    let options = Overrides { draws: Some(size.pick(200_000, 10_000)), warmup: Some(size.pick(50_000, 2_500)), ..Overrides::default() };
+    let data = sources.find_or_simulate(&["sim2.parquet"], Simulated::Rjmcmc(4_000), 4_000)?;
+    let options = Overrides {
+        draws: Some(size.pick(200_000, 10_000)),
+        warmup: Some(size.pick(50_000, 2_500)),
+        ..Overrides::default()
+    };
     let part = |name: &'static str, models: [&str; 3]| -> Result<Part> {
         Ok(Part {
             name,
@@ -268,7 +328,11 @@ fn jumps(size: Size, sources: &Sources) -> Result<Experiment> {
             every: 1,
             sweep: Sweep {
                 votes: true,
-                ..sweep(size.pick(&[1, 2, 3, 5, 10], &[1, 3, 10]), size.repeats(20, 2), &[Combine::Exact])
+                ..sweep(
+                    size.pick(&[1, 2, 3, 5, 10], &[1, 3, 10]),
+                    size.repeats(20, 2),
+                    &[Combine::Exact],
+                )
             },
             figures: &["bayes-factor"],
             jump: Some(models.map(String::from).into()),

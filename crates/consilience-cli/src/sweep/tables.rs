@@ -1,6 +1,6 @@
 //! A sweep as tables, with advice below them.
 
-use crate::text::{self, counted, estimate, table};
+use crate::text::{self, counted, estimate, short, table};
 use consilience::Warning;
 use consilience::sweep::{Document, Group, GroupModel};
 use std::fmt::Write;
@@ -41,18 +41,6 @@ pub fn of(document: &Document) -> String {
     let warnings: Vec<(Option<&str>, &Warning)> =
         document.warnings.iter().map(|w| (None, w)).collect();
     out + &text::list(&warnings)
-}
-
-/// A small number with as many digits as matter.
-fn short(value: Option<f64>) -> String {
-    match value {
-        None => "-".into(),
-        Some(0.0) => "0".into(),
-        Some(v) if v.abs() >= 1000.0 => format!("{v:.0}"),
-        Some(v) if v.abs() >= 10.0 => format!("{v:.1}"),
-        Some(v) if v.abs() >= 0.01 => format!("{v:.3}"),
-        Some(v) => format!("{v:.1e}"),
-    }
 }
 
 /// The model of a group that is furthest off.

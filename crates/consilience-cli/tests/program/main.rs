@@ -15,6 +15,7 @@ mod select;
 #[path = "../shared/mod.rs"]
 mod shared;
 mod simulate;
+mod sweep;
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
