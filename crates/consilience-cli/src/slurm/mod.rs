@@ -95,6 +95,7 @@ pub fn compare(arguments: &CompareArguments, bar: &Bar) -> Result<Option<Compari
         ("--parameters", output.parameters),
         ("--posterior", output.posterior.is_some()),
         ("--out", arguments.out.is_some()),
+        ("--report", output.page.report.is_some()),
     ];
     if engine.detach
         && let Some((flag, _)) = given.iter().find(|(_, given)| *given)
@@ -132,6 +133,7 @@ pub fn select(
     let given = [
         ("--json", arguments.json),
         ("--out", arguments.out.is_some()),
+        ("--report", arguments.page.report.is_some()),
         ("--models", !named.is_empty()),
     ];
     if engine.detach
