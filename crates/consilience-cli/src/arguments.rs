@@ -3,6 +3,7 @@
 use crate::cache::CacheArguments;
 use crate::experiment::{EXPERIMENT_HELP, ExperimentArguments};
 use crate::memory::MemoryArguments;
+use crate::plot::{PLOT_HELP, PageArguments, PlotArguments};
 use crate::run::arguments::{
     COMBINE_HELP, CombineArguments, SPLIT_EXAMPLES, SplitArguments, StatusArguments, WorkArguments,
 };
@@ -57,6 +58,9 @@ pub enum Command {
     /// Choose by votes and by every combination, side by side
     #[command(after_help = BASELINES_EXAMPLES)]
     Baselines(BaselinesArguments),
+    /// Draw a figure of a result
+    #[command(after_help = PLOT_HELP)]
+    Plot(PlotArguments),
     /// Check a study and its data and say what would be run, without running it
     Check(StudyArguments),
     /// Write a study file with comments for a data file
@@ -98,6 +102,7 @@ Examples:
   consilience compare examples/flights.toml --parameters --posterior draws
   consilience compare examples/flights.toml --prior-scale 0.5,1,2,5
   consilience compare examples/flights.toml --leave-one-out
+  consilience compare examples/flights.toml --report flights.html
   consilience compare examples/flights.toml --json | jq '.models[].log_evidence'
   consilience compare examples/flights.toml --engine slurm --slurm-args '--partition=short'
 
@@ -122,6 +127,7 @@ The study has [select] in the place of [[model]]:
 Examples:
   consilience select examples/select.toml
   consilience select examples/select.toml --top 5 --models 'glu + bmi, glu + bmi + age'
+  consilience select examples/select.toml --report select.html
   consilience select examples/select.toml --json | jq '.inclusion[] | {term, probability, se}'
 
 The result is the probability of every candidate and of the likeliest models, each with its standard
@@ -256,6 +262,8 @@ pub struct SelectArguments {
     /// Also write the JSON document to DIR/result.json
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub page: PageArguments,
     /// No progress bar
     #[arg(long, short)]
     pub quiet: bool,
@@ -289,6 +297,8 @@ pub struct OutputArguments {
     /// Add every shard's own posterior mean and covariance of the parameters to the JSON document, and the CPU seconds that it took (on threads). For combine = normal, or with --local: exact itself has no posteriors of shards
     #[arg(long)]
     pub shard_details: bool,
+    #[command(flatten)]
+    pub page: PageArguments,
     /// No progress bar
     #[arg(long, short)]
     pub quiet: bool,

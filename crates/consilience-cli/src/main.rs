@@ -12,6 +12,7 @@ mod experiment;
 mod init;
 mod memory;
 mod overview;
+mod plot;
 mod progress;
 mod run;
 mod select;
@@ -31,7 +32,7 @@ use consilience::draft;
 use consilience::plan::{Extras, Plan};
 use consilience::study::StudyFile;
 use consilience::{Error, Result};
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -80,6 +81,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
             print(&overview::of(&plan, &arguments.study))?;
             Ok(ExitCode::SUCCESS)
         }
+        Command::Plot(arguments) => plot::run(arguments),
         Command::Init(arguments) => {
             print(&init::write(arguments)?)?;
             Ok(ExitCode::SUCCESS)
@@ -117,6 +119,7 @@ fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
         draft::make_folder(folder)?;
     }
     let output = &arguments.output;
+    output.page.check()?;
     let bar = progress::Bar::new(!output.quiet);
     let mut comparison = match arguments.engine.engine {
         slurm::EngineName::Threads => {
@@ -153,6 +156,11 @@ fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     if let Some(folder) = &arguments.out {
         draft::write(&folder.join("result.json"), &json)?;
     }
+    output.page.write(
+        &json,
+        &[],
+        plot::of_file(&arguments.study.study, &arguments.study.overrides()),
+    )?;
     report(&comparison, &json, output, &[])
 }
 
@@ -178,6 +186,7 @@ fn report(
         parameters: output.parameters,
         written: &written,
         sites,
+        bars: std::io::stdout().is_terminal(),
     };
     print(&if output.json { json.to_string() } else { text::of(comparison, &tables) })?;
     let reliable = comparison.is_reliable();

@@ -21,6 +21,7 @@ pub fn run(arguments: &SelectArguments) -> Result<ExitCode> {
     if let Some(folder) = &arguments.out {
         draft::make_folder(folder)?;
     }
+    arguments.page.check()?;
     let mut study = StudyFile::read_with(&arguments.study.study, &arguments.study.overrides())?;
     let Some(select) = &mut study.study.select else {
         return Err(Error::input(format!(
@@ -55,6 +56,8 @@ pub fn run(arguments: &SelectArguments) -> Result<ExitCode> {
     if let Some(folder) = &arguments.out {
         draft::write(&folder.join("result.json"), &json)?;
     }
+    let about = crate::plot::of_file(&arguments.study.study, &arguments.study.overrides());
+    arguments.page.write(&json, &[], about)?;
     report(&selection, &json, arguments.json)
 }
 

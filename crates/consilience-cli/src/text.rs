@@ -19,6 +19,8 @@ pub struct Tables<'a> {
     pub written: &'a [PathBuf],
     /// The names of the shards, where they are sites.
     pub sites: &'a [String],
+    /// Whether probabilities have a bar beside them: for a terminal.
+    pub bars: bool,
 }
 
 /// The whole report.
@@ -39,7 +41,7 @@ pub fn of(comparison: &Comparison, tables: &Tables) -> String {
         partition.by,
         partition.hash
     );
-    out += &models(comparison);
+    out += &models(comparison, tables.bars);
     out += &winner(comparison);
     out += &crate::decomposition::of(comparison);
     if tables.bayes_factors {
@@ -70,7 +72,7 @@ pub fn of(comparison: &Comparison, tables: &Tables) -> String {
     out
 }
 
-fn models(comparison: &Comparison) -> String {
+fn models(comparison: &Comparison, bars: bool) -> String {
     let head = [
         "model",
         "log evidence",
@@ -79,6 +81,7 @@ fn models(comparison: &Comparison) -> String {
         "probability",
         "95% interval",
         "parameters",
+        "",
     ];
     let mut rows = vec![head.map(String::from)];
     for model in &comparison.models {
@@ -90,9 +93,19 @@ fn models(comparison: &Comparison) -> String {
             probability(model.probability),
             model.probability_interval.map_or("unknown".into(), interval),
             free(model).to_string(),
+            if bars { bar(model.probability) } else { String::new() },
         ]);
     }
     table(&rows)
+}
+
+/// How wide the bar of a probability of 1 is.
+const BAR: f64 = 20.0;
+
+/// A probability as a bar.
+fn bar(p: f64) -> String {
+    let filled = (p.clamp(0.0, 1.0) * BAR).round() as usize;
+    format!("{}{}", "█".repeat(filled), "·".repeat(BAR as usize - filled))
 }
 
 fn free(model: &ModelResult) -> usize {

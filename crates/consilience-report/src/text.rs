@@ -82,6 +82,11 @@ pub(crate) fn fit(text: &str, size: f64, room: f64) -> String {
     text
 }
 
+/// A name within a sentence: in quotes, and short.
+pub(crate) fn quoted(name: &str) -> String {
+    format!("“{}”", fit(name, 1.0, 28.0))
+}
+
 /// Lines of at most this width, cut between words.
 pub(crate) fn wrap(text: &str, size: f64, room: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();

@@ -2,6 +2,7 @@
 
 pub mod arguments;
 
+use crate::plot::of_study;
 use crate::progress::Bar;
 use crate::shell::word;
 use crate::text::{counted, grouped, table};
@@ -164,6 +165,7 @@ pub fn combine(arguments: &CombineArguments) -> Result<ExitCode> {
     if !wishes.prior_scale.is_empty() {
         extras.prior_scales.clone_from(&wishes.prior_scale);
     }
+    output.page.check()?;
     extras.leave_one_out |= wishes.leave_one_out;
     extras.posterior = output.posterior.is_some();
     extras.shard_details = output.shard_details;
@@ -183,6 +185,7 @@ pub fn combine(arguments: &CombineArguments) -> Result<ExitCode> {
                 bar.clear();
                 let json = crate::select::document(&selection);
                 draft::write(&run.result_path(), &json)?;
+                output.page.write(&json, &[], of_study(Some(&run.manifest().study)))?;
                 crate::select::report(&selection, &json, output.json)
             }
         };
@@ -200,6 +203,7 @@ pub fn combine(arguments: &CombineArguments) -> Result<ExitCode> {
     let manifest = run.manifest();
     let sites = manifest.active().into_iter().map(|s| manifest.shards[s].name.clone());
     let sites = if manifest.has_sites() { sites.collect() } else { Vec::new() };
+    output.page.write(&json, &sites, of_study(Some(&manifest.study)))?;
     report(&comparison, &json, output, &sites)
 }
 

@@ -97,6 +97,7 @@ pub fn compare(arguments: &CompareArguments, bar: &Bar) -> Result<Option<Compari
         ("--posterior", output.posterior.is_some()),
         ("--shard-details", output.shard_details),
         ("--out", arguments.out.is_some()),
+        ("--report", output.page.report.is_some()),
     ];
     if engine.detach
         && let Some((flag, _)) = given.iter().find(|(_, given)| *given)
@@ -137,6 +138,7 @@ pub fn select(
     let given = [
         ("--json", arguments.json),
         ("--out", arguments.out.is_some()),
+        ("--report", arguments.page.report.is_some()),
         ("--models", !named.is_empty()),
     ];
     if engine.detach

@@ -3,6 +3,7 @@
 use crate::arguments::{count, threads, threads_or_all, whole};
 use crate::cache::CacheArguments;
 use crate::memory::MemoryArguments;
+use crate::plot::PageArguments;
 use crate::slurm::EngineArguments;
 use clap::Args;
 use consilience::Result;
@@ -94,9 +95,8 @@ pub struct SweepArguments {
     /// Print one JSON document instead of the tables
     #[arg(long)]
     pub json: bool,
-    /// Write the result as one page for the browser
-    #[arg(long, value_name = "FILE.html")]
-    pub report: Option<PathBuf>,
+    #[command(flatten)]
+    pub page: PageArguments,
     /// No progress bar
     #[arg(long, short)]
     pub quiet: bool,

@@ -5,7 +5,7 @@ mod tables;
 
 use crate::progress::Bar;
 use crate::shell::word;
-use crate::{UNRELIABLE, clock, print, slurm};
+use crate::{UNRELIABLE, clock, plot, print, slurm};
 use arguments::SweepArguments;
 use consilience::draft;
 use consilience::engine::{Observer, Silent};
@@ -20,6 +20,7 @@ pub fn run(arguments: &SweepArguments) -> Result<ExitCode> {
     if let Some(folder) = &arguments.out {
         draft::make_folder(folder)?;
     }
+    arguments.page.check()?;
     let file = StudyFile::read_with(&arguments.study, &arguments.overrides())?;
     let sweep = arguments.sweep();
     sweep.check(&file)?;
@@ -50,6 +51,7 @@ pub fn run(arguments: &SweepArguments) -> Result<ExitCode> {
         write(&document, folder)?;
     }
     let json = written(&document);
+    arguments.page.write(&json, &[], plot::of_file(&arguments.study, &arguments.overrides()))?;
     if arguments.json {
         print(&json)?;
     } else {

@@ -1,7 +1,7 @@
 //! A chart over numbers: lines or points of some series above an axis.
 
 use crate::svg::scale::{Scale, Tick, extent};
-use crate::svg::{Canvas, Ink, Panel, label_width};
+use crate::svg::{BOLD, Canvas, Ink, Panel, label_width};
 use crate::text::{fit, grouped, significant};
 
 /// A point: where, how high, and its interval.
@@ -51,7 +51,7 @@ impl Chart<'_> {
     pub fn draw(&self, canvas: &mut Canvas, top: f64, height: f64) -> f64 {
         let mut top = top;
         if !self.title.is_empty() {
-            let title = fit(&self.title, 13.5, canvas.width);
+            let title = fit(&self.title, 13.5 * BOLD, canvas.width);
             canvas.bold(0.0, top + 14.0, crate::svg::Anchor::Start, 13.5, &title);
             top += 20.0;
         }

@@ -4,6 +4,7 @@ use super::View;
 use super::chart::{Chart, Series, Spot, Upwards};
 use crate::document::sweep::{Group, Sweep};
 use crate::svg::{Canvas, Figure, Mark, legend};
+use crate::text::quoted;
 
 /// At most this many panels below each other.
 const MOST_PANELS: usize = 12;
@@ -194,19 +195,19 @@ pub(crate) fn choices(view: &View, document: &Sweep) -> Figure {
     };
     let charts: Vec<Chart> = document.by.iter().take(MOST_PANELS).map(chart).collect();
     stack(&mut canvas, &charts, true);
-    let name = &document.models[model];
+    let name = quoted(&document.models[model]);
     let right = if model == best {
         "the model that the reference chooses"
     } else {
         "which the reference does not choose"
     };
     Figure {
-        title: format!("How often “{name}” is chosen"),
+        title: format!("How often {name} is chosen"),
         words: format!(
             "Lines of the share of partitions in which {name} is chosen, over the number of shards, by method."
         ),
         caption: format!(
-            "The share of partitions in which a method chooses “{name}”, {right}. Methods stand a little beside each other so that none hides another."
+            "The share of partitions in which a method chooses {name}, {right}. Methods stand a little beside each other so that none hides another."
         ),
         canvas,
     }
@@ -240,7 +241,7 @@ pub(crate) fn bayes_factor(view: &View, document: &Sweep) -> Figure {
     }
     stack(&mut canvas, &charts, true);
     Figure {
-        title: format!("Log Bayes factor of “{}”", document.models[best]),
+        title: format!("Log Bayes factor of {}", quoted(&document.models[best])),
         words: "Lines of the mean log Bayes factor over the number of shards, by method, with the reference as a level line.".into(),
         caption: "Means over the repeats with one standard deviation to both sides. Level lines are the reference and 0; below 0 the choice is another.".into(),
         canvas,

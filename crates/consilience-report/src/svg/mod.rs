@@ -27,6 +27,9 @@ pub(crate) const NARROWEST: f64 = 280.0;
 /// Figures narrower than this put labels above marks, and not beside them.
 pub(crate) const NARROW: f64 = 520.0;
 
+/// Bold letters are wider than others by this.
+pub(crate) const BOLD: f64 = 1.16;
+
 /// A colour by what it is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ink {
@@ -289,7 +292,7 @@ impl Figure {
         let width = self.canvas.width + 2.0 * margin;
         let mut head = Canvas::new(width);
         let mut top = 28.0;
-        for line in wrap(&self.title, 16.0, width - 2.0 * margin) {
+        for line in wrap(&self.title, 16.0 * BOLD, width - 2.0 * margin) {
             head.bold(margin, top, Anchor::Start, 16.0, &line);
             top += 22.0;
         }

@@ -121,12 +121,12 @@ impl Scale {
 
     fn symlog_ticks(&self, linear: f64, count: usize) -> Vec<Tick> {
         let most = self.low.abs().max(self.high.abs());
-        let first = linear.log10().ceil() as i32;
-        let last = most.log10().floor() as i32;
+        let first = power(linear.log10().ceil());
+        let last = power(most.log10().floor());
         let each = (last - first).max(0) as usize / (count / 2).max(1) + 1;
         let mut ticks = vec![Tick { value: 0.0, label: "0".into() }];
-        for power in (first..=last).step_by(each) {
-            let value = 10f64.powi(power);
+        for exponent in (first..=last).step_by(each) {
+            let value = 10f64.powi(exponent);
             for value in [-value, value] {
                 if self.holds(value) {
                     ticks.push(Tick { value, label: short(value) });
@@ -151,6 +151,11 @@ impl Scale {
         }
         Vec::new()
     }
+}
+
+/// A power of ten that a double can hold.
+fn power(exponent: f64) -> i32 {
+    exponent.clamp(-307.0, 300.0) as i32
 }
 
 fn short(value: f64) -> String {
@@ -181,10 +186,11 @@ fn linear_ticks(low: f64, high: f64, count: usize) -> Vec<Tick> {
     }
     let decimals = (-step.log10().floor()).clamp(0.0, 15.0) as usize;
     let large = low.abs().max(high.abs()) >= 1e9 || step < 1e-9;
-    let first = (low / step).ceil();
+    // What is at the end but for rounding is in.
+    let first = (low / step - 1e-6).ceil();
     (0..=3 * count)
         .map(|i| (first + i as f64) * step)
-        .take_while(|v| *v <= high)
+        .take_while(|v| *v <= high + step * 1e-6)
         .map(|value| {
             let value = if value.abs() < step * 1e-6 { 0.0 } else { value };
             let label = if value == 0.0 {
@@ -200,7 +206,7 @@ fn linear_ticks(low: f64, high: f64, count: usize) -> Vec<Tick> {
 }
 
 fn log_ticks(low: f64, high: f64, count: usize) -> Vec<Tick> {
-    let (first, last) = (low.log10().ceil() as i32, high.log10().floor() as i32);
+    let (first, last) = (power(low.log10().ceil()), power(high.log10().floor()));
     let decades = (last - first + 1).max(0) as usize;
     let tick = |value: f64| Tick { value, label: short(value) };
     if decades >= 3 {
@@ -208,9 +214,9 @@ fn log_ticks(low: f64, high: f64, count: usize) -> Vec<Tick> {
         return (first..=last).step_by(each).map(|p| tick(10f64.powi(p))).collect();
     }
     let mut ticks = Vec::new();
-    for power in first - 1..=last {
+    for exponent in first - 1..=last {
         for factor in [1.0, 2.0, 5.0] {
-            let value = factor * 10f64.powi(power);
+            let value = factor * 10f64.powi(exponent);
             if (low..=high).contains(&value) {
                 ticks.push(tick(value));
             }
@@ -240,7 +246,7 @@ mod tests {
         assert_eq!(labels(&scale.ticks(5)), ["1", "10", "100", "1,000"]);
         let scale = Scale::symlog(Some((-30.0, 500.0)), 0.1, 0.0, 100.0);
         let ticks = scale.ticks(8);
-        assert!(labels(&ticks).contains(&"0") && labels(&ticks).contains(&"100"), "{ticks:?}");
+        assert!(labels(&ticks).contains(&"0") && labels(&ticks).contains(&"10"), "{ticks:?}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::figures::rows::{Rows, not_drawn};
 use crate::figures::sorted::{self, Item};
 use crate::svg::scale::{Scale, extent};
 use crate::svg::{Canvas, Figure, Ink, Mark, legend};
-use crate::text::{estimate, fixed};
+use crate::text::{estimate, fixed, quoted};
 
 /// The parts of a model's log evidence. The share of the prior is a part of its own only where all models have it.
 pub(crate) fn parts_of(document: &Compare, model: &Model) -> Option<Vec<(&'static str, f64)>> {
@@ -69,12 +69,12 @@ pub(crate) fn decomposition(view: &View, document: &Compare) -> Figure {
         rows.label(&mut canvas, row, &model.name, &values[row]);
     }
     panel.rule(&mut canvas, &scale, 0.0);
-    let name = &document.models[best].name;
+    let name = quoted(&document.models[best].name);
     Figure {
         title: if alone {
             "Where the evidence comes from".into()
         } else {
-            format!("Where the difference to “{name}” comes from")
+            format!("Where the difference to {name} comes from")
         },
         words: "Bars of the parts of the log evidence: what shards find on their own, shares of the prior, and how far the shards' posteriors overlap.".into(),
         caption: format!(
@@ -112,17 +112,18 @@ pub(crate) fn shards(view: &View, document: &Compare) -> Figure {
         return super::super::empty(canvas, "Shard by shard");
     };
     let items = shards_differ(view.document, document, other);
-    let (a, b) = (&document.models[document.best()].name, &document.models[other].name);
+    let (a, b) =
+        (quoted(&document.models[document.best()].name), quoted(&document.models[other].name));
     canvas.height = sorted::draw(&mut canvas, 0.0, &items, "nats for the best model");
     let against = items.iter().filter(|i| i.value < 0.0).count();
     Figure {
-        title: format!("What each shard finds on its own: “{a}” against “{b}”"),
+        title: format!("What each shard finds on its own: {a} against {b}"),
         words: format!(
             "Bars of the log evidence of {a} minus that of {b} within each of {} shards; {against} of them are below 0.",
             items.len()
         ),
         caption: format!(
-            "Right or up: the shard on its own speaks for “{a}”; left or down: for “{b}”. {against} of {} speak for the latter. With their share of the prior only; the whole result is more than their sum, since shards also have to agree.",
+            "Right or up: the shard on its own speaks for {a}; left or down: for {b}. {against} of {} speak for the latter. With their share of the prior only; the whole result is more than their sum, since shards also have to agree.",
             crate::text::counted(items.len(), "shard")
         ),
         canvas,
@@ -154,6 +155,7 @@ pub(crate) fn leave_one_out(view: &View, document: &Compare) -> Figure {
     };
     let items = pulls(view.document, document, other);
     let (best, next) = (&document.models[document.best()], &document.models[other]);
+    let (a, b) = (quoted(&best.name), quoted(&next.name));
     canvas.height =
         sorted::draw(&mut canvas, 0.0, &items, "nats that the shard adds for the best model");
     let flips = document.leave_one_out.iter().flatten().filter(|w| w.best != best.name).count();
@@ -166,15 +168,13 @@ pub(crate) fn leave_one_out(view: &View, document: &Compare) -> Figure {
     };
     let lead = -next.log_bayes_factor.value;
     Figure {
-        title: format!("What single shards add: “{}” against “{}”", best.name, next.name),
+        title: format!("What single shards add: {a} against {b}"),
         words: format!(
             "Bars of how far each of {} shards moves the log Bayes factor. {flips}",
             items.len()
         ),
         caption: format!(
-            "How much the log Bayes factor of “{}” against “{}”, {}, would fall without the shard. {flips}",
-            best.name,
-            next.name,
+            "How much the log Bayes factor of {a} against {b}, {}, would fall without the shard. {flips}",
             estimate(lead, next.log_bayes_factor.se)
         ),
         canvas,
