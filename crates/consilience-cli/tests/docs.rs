@@ -459,3 +459,24 @@ fn the_first_look_is_what_the_program_prints() {
     let (printed, _) = printed.trim_end().rsplit_once(", ").expect("a time");
     assert_eq!(shown.text.trim_end(), printed);
 }
+
+#[test]
+fn every_field_of_a_sweep_is_described() {
+    let run = Command::new(env!("CARGO_BIN_EXE_consilience"))
+        .arg("sweep")
+        .arg(root().join("examples/toy.toml"))
+        .args(["--shards", "2,4,8", "--repeats", "2", "--draws", "500", "--json", "--quiet"])
+        .args(["--local", "importance"])
+        .output()
+        .expect("the program runs");
+    let document: Value = serde_json::from_slice(&run.stdout).expect("one JSON document");
+    let mut known = BTreeSet::new();
+    fields(&document, "", &mut known);
+    let elsewhere = ["warning.", "estimate."];
+    known.retain(|field| !elsewhere.iter().any(|part| field.starts_with(part)));
+    let described: BTreeSet<String> = rows(&section(&page("sweep.md"), "The JSON document"))
+        .into_iter()
+        .map(|(field, _)| field)
+        .collect();
+    assert_eq!(described, known, "docs/sweep.md (left) and the program (right) differ");
+}

@@ -17,7 +17,9 @@ fn tables_json_and_files_say_the_same() {
     let folder = folder();
     let text = folder.run(&[SWEEP, &["--out", "found"]].concat());
     assert_eq!(text.code, Some(0), "{text:?}");
-    for part in ["40 rows", "against `exact`", "majority vote", "How many shards", "found/sweep.json"] {
+    for part in
+        ["40 rows", "against `exact`", "majority vote", "How many shards", "found/sweep.json"]
+    {
         assert!(text.out.contains(part), "{part}: {}", text.out);
     }
     let json = folder.run(&[SWEEP, &["--out", "found", "--json"]].concat());
@@ -44,7 +46,8 @@ fn a_sweep_that_is_killed_ends_with_the_same_bytes() {
     let folder = folder();
     let study = folder.read("s.toml") + "\n[evidence]\ndraws = 20000\n";
     folder.write("s.toml", study);
-    let arguments = |out: &'static str| [SWEEP, &["--out", out, "--quiet", "--threads", "2"]].concat();
+    let arguments =
+        |out: &'static str| [SWEEP, &["--out", out, "--quiet", "--threads", "2"]].concat();
     assert_eq!(folder.run(&arguments("whole")).code, Some(0));
     // Killed ever later, until it gets through.
     let mut kills = 0;
