@@ -8,6 +8,7 @@ mod faults;
 mod init;
 mod memory;
 mod output;
+mod plot;
 mod runs;
 mod select;
 #[path = "../shared/mod.rs"]
