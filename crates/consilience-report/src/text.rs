@@ -144,6 +144,15 @@ pub(crate) fn significant(value: f64, digits: i32) -> String {
     fixed(value, decimals as usize)
 }
 
+/// A number with at most three digits that say something.
+pub(crate) fn trimmed(value: f64) -> String {
+    let text = significant(value, 3);
+    if !text.contains('.') || text.contains('e') {
+        return text;
+    }
+    text.trim_end_matches('0').trim_end_matches('.').to_string()
+}
+
 /// A probability.
 pub(crate) fn probability(p: f64) -> String {
     match p {

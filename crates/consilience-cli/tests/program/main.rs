@@ -10,6 +10,7 @@ mod faults;
 mod init;
 mod memory;
 mod output;
+mod plot;
 mod runs;
 mod select;
 #[path = "../shared/mod.rs"]

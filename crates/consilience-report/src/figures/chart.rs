@@ -2,7 +2,7 @@
 
 use crate::svg::scale::{Scale, Tick, extent};
 use crate::svg::{BOLD, Canvas, Ink, Panel, label_width};
-use crate::text::{fit, grouped, significant};
+use crate::text::{fit, grouped, significant, trimmed};
 
 /// A point: where, how high, and its interval.
 pub(crate) type Spot = (f64, f64, Option<(f64, f64)>);
@@ -16,6 +16,8 @@ pub(crate) struct Series {
     pub spots: Vec<Spot>,
     /// Whether its points are joined.
     pub joined: bool,
+    /// Whether each has a mark; a line that was fitted has none.
+    pub marked: bool,
 }
 
 /// How values are spread upwards.
@@ -66,7 +68,7 @@ impl Chart<'_> {
         let mut values: Vec<f64> = self.x.iter().copied().filter(|v| v.is_finite()).collect();
         values.sort_by(f64::total_cmp);
         values.dedup();
-        let label = |v: f64| if v.fract() == 0.0 { grouped(v) } else { significant(v, 3) };
+        let label = |v: f64| if v.fract() == 0.0 { grouped(v) } else { trimmed(v) };
         let ticks = values.iter().map(|&value| Tick { value, label: label(value) }).collect();
         let end = panel.bottom_axis(canvas, &x, ticks, self.x_name);
         for level in &self.levels {
@@ -93,7 +95,7 @@ impl Chart<'_> {
             let points: Vec<(f64, f64)> = spots.iter().map(at).collect();
             canvas.curve(&points, series.number, 1.8);
         }
-        for spot in &spots {
+        for spot in spots.iter().filter(|_| series.marked) {
             let (px, py) = at(spot);
             let words = format!(
                 "{}: {} at {}",

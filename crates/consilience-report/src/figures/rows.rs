@@ -27,7 +27,7 @@ impl Rows {
         let column =
             if widest(values) > 0.0 { widest(values).min(canvas.width * 0.45) + 10.0 } else { 0.0 };
         let (left, right, step) = if stacked {
-            (4.0, canvas.width - 6.0, height + 22.0)
+            (4.0, canvas.width - 6.0, height + 26.0)
         } else {
             let names = widest(names).min(canvas.width * 0.36) + 12.0;
             (names, canvas.width - column.max(8.0), (height + 4.0).max(22.0))
@@ -45,7 +45,7 @@ impl Rows {
     /// Writes the name and the value of a row.
     pub fn label(&self, canvas: &mut Canvas, row: usize, name: &str, value: &str) {
         if self.stacked {
-            let y = self.y(row) - self.height / 2.0 - 5.0;
+            let y = self.y(row) - self.height / 2.0 - 4.5;
             canvas.fitted(0.0, y, Anchor::Start, SIZE, name, canvas.width - self.values - 4.0);
             let value = fit(value, SIZE, self.values);
             canvas.text(canvas.width, y, Anchor::End, SIZE, Ink::Text, &value);
@@ -57,7 +57,7 @@ impl Rows {
                 Anchor::End,
                 SIZE,
                 name,
-                self.panel.left - 12.0,
+                self.panel.left - 11.0,
             );
             let value = fit(value, SIZE, self.values);
             canvas.text(self.panel.right + 8.0, y, Anchor::Start, SIZE, Ink::Text, &value);

@@ -109,7 +109,7 @@ pub(crate) fn models(view: &View, document: &Select) -> Figure {
     y += 6.0;
     if !level {
         let list: Vec<String> =
-            terms.iter().enumerate().map(|(c, i)| format!("{} {}", c + 1, label(*i))).collect();
+            terms.iter().enumerate().map(|(c, i)| format!("{}={}", c + 1, label(*i))).collect();
         let room = canvas.width;
         y = canvas.paragraph(0.0, y + 12.0, SMALL, Ink::Muted, &list.join(" · "), room);
     }

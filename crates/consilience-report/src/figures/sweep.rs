@@ -53,7 +53,7 @@ fn by_method(
         let groups = document.groups.iter().filter(|g| g.by == by && g.method == method);
         let spots: Vec<Spot> = groups.filter_map(&value).collect();
         if !spots.is_empty() {
-            out.push(Series { number, name: method.to_string(), spots, joined });
+            out.push(Series { number, name: method.to_string(), spots, joined, marked: true });
         }
     }
     out
@@ -111,7 +111,13 @@ pub(crate) fn error(view: &View, document: &Sweep) -> Figure {
             };
             let spots: Vec<Spot> = cells.filter_map(spot).collect();
             if !spots.is_empty() {
-                series.push(Series { number, name: method.to_string(), spots, joined: false });
+                series.push(Series {
+                    number,
+                    name: method.to_string(),
+                    spots,
+                    joined: false,
+                    marked: true,
+                });
             }
         }
         let upwards = for_errors(&series);
@@ -280,9 +286,16 @@ pub(crate) fn epsilon(view: &View, document: &Sweep) -> Figure {
                         name: format!("line through {name}"),
                         spots: shards(document).into_iter().map(at).collect(),
                         joined: true,
+                        marked: false,
                     });
                 }
-                series.push(Series { number, name: name.into(), spots, joined: false });
+                series.push(Series {
+                    number,
+                    name: name.into(),
+                    spots,
+                    joined: false,
+                    marked: true,
+                });
             }
             let overlap = of(|m| m.overlap);
             if !series.is_empty() && !overlap.is_empty() {
@@ -291,6 +304,7 @@ pub(crate) fn epsilon(view: &View, document: &Sweep) -> Figure {
                     name: "log I".into(),
                     spots: overlap,
                     joined: true,
+                    marked: true,
                 });
             }
             if !series.is_empty() && charts.len() < MOST_PANELS {
@@ -354,12 +368,14 @@ pub(crate) fn time(view: &View, document: &Sweep) -> Figure {
             name: "the slowest shard".into(),
             spots: of(|t| t.slowest_shard),
             joined: false,
+            marked: true,
         };
         let all = Series {
             number: 1,
             name: "all shards together".into(),
             spots: of(|t| t.all_shards),
             joined: false,
+            marked: true,
         };
         Chart {
             title: format!("split by {by}"),

@@ -110,11 +110,11 @@ fn odds(lead: f64) -> String {
         ..0.0 => "for the other one".into(),
         ..1e-3 => "so that the data are as likely under both".into(),
         ..9.0 => format!(
-            "so that the data are {} times as likely",
+            "so that the data are {} times as likely under it",
             escape(&fixed(lead.exp(), if lead < 2.3 { 1 } else { 0 }))
         ),
         _ => format!(
-            "so that the data are about 10<sup>{}</sup> times as likely",
+            "so that the data are about 10<sup>{}</sup> times as likely under it",
             escape(&grouped(tens.floor()))
         ),
     }

@@ -18,7 +18,10 @@ pub(super) fn probabilities(d: &Compare) -> Table {
     for i in d.order() {
         let m = &d.models[i];
         let end = |k: usize| {
-            m.probability_interval.map_or_else(|| "unknown".into(), |ends| probability(ends[k]))
+            m.probability_interval.map_or_else(
+                || "unknown".into(),
+                |ends| if ends[k] == 0.0 { "0".into() } else { probability(ends[k]) },
+            )
         };
         table.rows.push(vec![
             m.name.clone(),

@@ -77,7 +77,7 @@ pub(super) fn figure(document: &Document, kind: &str, table: Option<Table>) -> S
         format!("<details>\n<summary>The numbers<span class=\"small\"> of “{}”</span></summary>\n{}</details>\n", escape(&wide.title), table.html())
     });
     format!(
-        "<figure id=\"{kind}\">\n{}{}<figcaption><strong>{}.</strong> {}</figcaption>\n</figure>\n{numbers}",
+        "<figure id=\"{kind}\">\n{}{}<figcaption><strong>{}</strong> {}</figcaption>\n</figure>\n{numbers}",
         wide.inline(&format!("{kind}-wide"), "wide"),
         narrow.inline(&format!("{kind}-narrow"), "narrow"),
         escape(&sentence(&wide.title)),
@@ -85,9 +85,9 @@ pub(super) fn figure(document: &Document, kind: &str, table: Option<Table>) -> S
     )
 }
 
-/// A title before a full stop: a question mark stays the end.
+/// A title as a sentence: a question mark is its end already.
 fn sentence(title: &str) -> String {
-    title.trim_end_matches('.').to_string()
+    if title.ends_with('?') { title.to_string() } else { format!("{title}.") }
 }
 
 /// The page, section by section.

@@ -27,13 +27,11 @@ impl Panel {
         ticks: Vec<Tick>,
         name: &str,
     ) -> f64 {
-        let kept = scale.spaced(ticks, SMALL);
+        let kept = scale.spaced(ticks, SMALL, canvas.width);
         for tick in &kept {
             let x = scale.at(tick.value);
             canvas.line((x, self.top), (x, self.bottom), Ink::Grid, 1.0);
-            // The outermost labels stay within the picture.
-            let half = width(&tick.label, SMALL) / 2.0;
-            let x = x.clamp(half, (canvas.width - half).max(half));
+            let x = scale.label_at(tick, SMALL, canvas.width);
             canvas.text(x, self.bottom + 16.0, Anchor::Middle, SMALL, Ink::Muted, &tick.label);
         }
         canvas.line((self.left, self.bottom), (self.right, self.bottom), Ink::Axis, 1.0);

@@ -123,7 +123,7 @@ impl Scale {
         let most = self.low.abs().max(self.high.abs());
         let first = power(linear.log10().ceil());
         let last = power(most.log10().floor());
-        let each = (last - first).max(0) as usize / (count / 2).max(1) + 1;
+        let each = (last - first).max(0) as usize / count.max(1) + 1;
         let mut ticks = vec![Tick { value: 0.0, label: "0".into() }];
         for exponent in (first..=last).step_by(each) {
             let value = 10f64.powi(exponent);
@@ -137,12 +137,14 @@ impl Scale {
         ticks
     }
 
-    /// Ticks on a scale from left to right, of which no two labels touch. The most telling ones stay: every second, third, …
-    pub fn spaced(&self, ticks: Vec<Tick>, size: f64) -> Vec<Tick> {
+    /// Ticks on a scale from left to right, of which no two labels touch, in a picture so wide. The most telling ones stay: every
+    /// second, third, …
+    pub fn spaced(&self, ticks: Vec<Tick>, size: f64, picture: f64) -> Vec<Tick> {
         for each in 1..=ticks.len().max(1) {
             let kept: Vec<&Tick> = ticks.iter().step_by(each).collect();
             let apart = kept.windows(2).all(|w| {
-                let gap = (self.at(w[1].value) - self.at(w[0].value)).abs();
+                let gap =
+                    (self.label_at(w[1], size, picture) - self.label_at(w[0], size, picture)).abs();
                 gap >= (width(&w[0].label, size) + width(&w[1].label, size)) / 2.0 + 8.0
             });
             if apart {
@@ -150,6 +152,12 @@ impl Scale {
             }
         }
         Vec::new()
+    }
+
+    /// The middle of a tick's label: at the tick, but the outermost ones stay within the picture.
+    pub fn label_at(&self, tick: &Tick, size: f64, picture: f64) -> f64 {
+        let half = width(&tick.label, size) / 2.0;
+        self.at(tick.value).clamp(half, (picture - half).max(half))
     }
 }
 
@@ -300,7 +308,7 @@ mod tests {
         let scale = Scale::exactly(0.0, 100.0, 0.0, 120.0);
         let ticks: Vec<Tick> =
             (0..=100).map(|i| Tick { value: f64::from(i), label: i.to_string() }).collect();
-        let kept = scale.spaced(ticks, 12.0);
+        let kept = scale.spaced(ticks, 12.0, 120.0);
         assert!(kept.len() > 2 && kept.len() < 10, "{kept:?}");
     }
 }

@@ -56,10 +56,19 @@ pub(crate) fn agreement(view: &View, document: &Compare) -> Figure {
         } else {
             canvas.fitted(left - 8.0, y + 14.5, Anchor::End, SIZE, name(*i), left - 10.0);
         }
+        // What is as chance has it is one band: only what stands out has a mark of its own.
+        canvas.rect(left, y, wide * cells as f64, tall, Ink::Series(1), STEPS[0].1);
         for cell in 0..cells {
             let (from, to) = (cell * shards / cells, (cell + 1) * shards / cells);
-            let Some((shard, surprise)) = worst(document, *i, from, to) else { continue };
             let x = left + wide * cell as f64;
+            let Some((shard, surprise)) = worst(document, *i, from, to) else {
+                // Where nothing is known, the band is broken.
+                canvas.rect(x, y + 3.0, wide, tall - 6.0, Ink::Paper, 1.0);
+                continue;
+            };
+            if surprise < STEPS[0].0 {
+                continue;
+            }
             let words = format!(
                 "{}, {}: {} standard deviations",
                 name(*i),

@@ -5,7 +5,7 @@ use crate::document::compare::{Compare, Model};
 use crate::figures::View;
 use crate::figures::rows::{Rows, not_drawn};
 use crate::svg::scale::{Scale, extent};
-use crate::svg::{Anchor, Canvas, Figure, Ink, Mark, Panel, SIZE, SMALL, legend};
+use crate::svg::{Anchor, Canvas, Figure, Ink, Mark, Panel, SIZE, SMALL, legend, px};
 use crate::text::{fixed, probability, significant, width};
 
 pub(crate) fn probabilities(view: &View, document: &Compare) -> Figure {
@@ -182,6 +182,16 @@ fn factor(canvas: &mut Canvas, rows: &Rows, scale: &Scale, row: usize, model: &M
     });
 }
 
+/// Kass and Raftery's steps, at 1, 3 and 5 nats.
+fn shade(value: f64) -> f64 {
+    match value.abs() {
+        ..1.0 => 0.08,
+        ..3.0 => 0.25,
+        ..5.0 => 0.42,
+        _ => 0.6,
+    }
+}
+
 pub(crate) fn bayes_factors(view: &View, document: &Compare) -> Figure {
     let mut canvas = Canvas::new(view.width);
     let order = leading(document);
@@ -216,47 +226,40 @@ pub(crate) fn bayes_factors(view: &View, document: &Compare) -> Figure {
             &numbered[r],
             left - 10.0,
         );
-        for (c, j) in order.iter().enumerate() {
-            let Some(value) = entry(*i, *j) else { continue };
-            let x = left + cell * c as f64;
-            let words = format!("{} against {}: {}", name(*i), name(*j), significant(value, 4));
-            // Kass and Raftery's steps, at 1, 3 and 5 nats.
-            let shade = match value.abs() {
-                ..1.0 => 0.08,
-                ..3.0 => 0.25,
-                ..5.0 => 0.42,
-                _ => 0.6,
-            };
-            canvas.titled(&words, |canvas| {
+        let values: Vec<Option<f64>> =
+            order.iter().map(|j| entry(*i, *j).filter(|_| i != j)).collect();
+        let side = |v: Option<f64>| v.map(|v| (v < 0.0, (shade(v) * 100.0) as u32));
+        // Neighbours of one shade are one box, or a page of many models would be large.
+        let mut from = 0;
+        for c in 1..=values.len() {
+            if c < values.len() && !written && side(values[c]) == side(values[from]) {
+                continue;
+            }
+            if let Some(value) = values[from] {
+                let (x, wide) = (left + cell * from as f64, cell * (c - from) as f64);
                 let ink = Ink::Series(usize::from(value < 0.0));
-                canvas.rect(
-                    x + 0.5,
-                    y + 0.5,
-                    cell - 1.0,
-                    tall - 1.0,
-                    ink,
-                    if i == j { 0.0 } else { shade },
-                );
-                if written && i != j {
-                    let middle = x + cell / 2.0;
-                    canvas.text(
-                        middle,
-                        y + tall / 2.0 + 4.0,
-                        Anchor::Middle,
-                        SMALL,
-                        Ink::Text,
-                        &label(value),
-                    );
-                } else if value < 0.0 && i != j {
-                    // For print in grey: what speaks against has a stroke.
-                    canvas.line(
-                        (x + 3.0, y + tall - 3.0),
-                        (x + cell - 3.0, y + 3.0),
-                        Ink::Text,
-                        0.8,
-                    );
-                }
-            });
+                canvas.rect(x + 0.5, y + 0.5, wide - 1.0, tall - 1.0, ink, shade(value));
+            }
+            from = c;
+        }
+        let mut strokes = String::new();
+        for (c, (j, value)) in order.iter().zip(&values).enumerate() {
+            let (Some(value), x) = (*value, left + cell * c as f64) else { continue };
+            if written {
+                let words = format!("{} against {}: {}", name(*i), name(*j), significant(value, 4));
+                let (middle, base) = (x + cell / 2.0, y + tall / 2.0 + 4.0);
+                canvas.titled(&words, |canvas| {
+                    canvas.text(middle, base, Anchor::Middle, SMALL, Ink::Text, &label(value));
+                });
+            } else if value < 0.0 {
+                // For print in grey: what speaks against has a stroke.
+                let (low, high) = (px(y + tall - 3.0), px(y + 3.0));
+                strokes += &format!("M{} {low}L{} {high}", px(x + 3.0), px(x + cell - 3.0));
+            }
+        }
+        if !strokes.is_empty() {
+            canvas.body +=
+                &format!("<path d=\"{strokes}\" {} stroke-width=\"0.8\"/>\n", Ink::Text.stroke());
         }
     }
     canvas.height = 26.0 + tall * order.len() as f64;

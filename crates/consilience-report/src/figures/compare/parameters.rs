@@ -104,6 +104,7 @@ pub(crate) fn prior_scale(view: &View, document: &Compare) -> Figure {
                 name: document.models[*i].name.clone(),
                 spots: scales.iter().filter_map(|s| Some((s.scale, value(s, *i)?, None))).collect(),
                 joined: true,
+                marked: true,
             };
             shown.iter().enumerate().map(of).collect()
         };

@@ -46,12 +46,8 @@ pub(crate) fn verdict(model: &Model) -> Verdict {
         }
     }
     for (k, of) in [(k_hat, ""), (shard_k, " on a shard")] {
-        match k {
-            Some(k) if k > 0.7 => say(2, format!("a few weights dominate{of} (k̂ {})", fixed(k, 2))),
-            Some(k) if k > 0.5 => {
-                say(1, format!("weights are rather uneven{of} (k̂ {})", fixed(k, 2)))
-            }
-            _ => {}
+        if let Some(k) = k.filter(|k| *k > 0.7) {
+            say(2, format!("a few weights dominate{of} (k̂ {})", fixed(k, 2)));
         }
     }
     match r_hat {

@@ -1,0 +1,110 @@
+//! `consilience plot` and `--report` as their users see them.
+
+use super::{Folder, NULL, STUDY, data};
+
+fn folder() -> Folder {
+    let folder = Folder::with(&format!("{STUDY}{NULL}"), &data());
+    let run = folder.run(&["compare", "s.toml", "--json", "--quiet", "--local", "importance"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    folder.write("r.json", run.out);
+    folder
+}
+
+#[test]
+fn figures_go_to_stdout_files_and_folders() {
+    let folder = folder();
+    let run = folder.run(&["plot", "r.json"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(
+        run.out.starts_with("<svg ") && run.out.contains("How probable each model is"),
+        "{}",
+        run.out
+    );
+    assert_eq!(folder.run(&["plot", "r.json"]).out, run.out, "the same bytes");
+    folder.write("evidence.svg", "old");
+    let run = folder.run(&["plot", "r.json", "--kind", "evidence", "-o", "evidence.svg"]);
+    assert_eq!((run.code, run.out.as_str()), (Some(0), ""), "{run:?}");
+    assert!(folder.read("evidence.svg").contains("Log evidence of each model"), "it is replaced");
+    let run = folder.run(&["plot", "r.json", "--kind", "shards", "-o", "s.png", "--width", "400"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let pixels = std::fs::read(folder.path("s.png")).unwrap();
+    assert!(pixels.starts_with(b"\x89PNG"));
+    assert_eq!(u32::from_be_bytes(pixels[16..20].try_into().unwrap()), 800, "two pixels to each");
+    let run = folder.run(&["plot", "r.json", "--kind", "all", "-o", "all"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    for kind in [
+        "probabilities",
+        "evidence",
+        "decomposition",
+        "shards",
+        "parameters",
+        "weights",
+        "bayes-factors",
+    ] {
+        assert!(folder.read(&format!("all/{kind}.svg")).ends_with("</svg>\n"), "{kind}");
+    }
+    let run = folder.run(&["plot", "r.json", "--kind", "parameters", "--model", "null"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.out.contains("null (") && !run.out.contains("m ("), "{}", run.out);
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let folder = folder();
+    let fails = |arguments: &[&str], parts: &[&str]| {
+        folder.run(&[&["plot"], arguments].concat()).failed(&format!("{arguments:?}"), 2, parts);
+    };
+    fails(&["r.json", "--kind", "pie"], &["r.json", "`pie`", "probabilities, evidence"]);
+    fails(&["r.json", "--kind", "prior-scale"], &["--prior-scale"]);
+    fails(&["r.json", "--kind", "all"], &["-o"]);
+    fails(&["r.json", "-o", "x.jpeg"], &["x.jpeg", ".svg or .png"]);
+    fails(&["r.json", "--kind", "parameters", "--model", "nobody"], &["`nobody`", "`null`"]);
+    fails(&["nothing.json"], &["nothing.json", "no such file"]);
+    fails(&["s.toml"], &["s.toml"]);
+    folder.write("other.json", "{\"version\": 7}");
+    fails(&["other.json"], &["other.json", "version 7"]);
+    folder.write("bytes.json", [0xff, 0xfe]);
+    fails(&["bytes.json"], &["not text"]);
+    folder.run(&["plot", "r.json", "-o", "no/such/folder/x.svg"]).failed("folder", 3, &["x.svg"]);
+}
+
+#[test]
+fn a_page_is_written_beside_the_result() {
+    let folder = folder();
+    let run = folder.run(&["compare", "s.toml", "--report", "page.html"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.out.contains("log evidence"), "the table is printed all the same");
+    assert!(!run.out.contains('█'), "bars are for terminals");
+    let page = folder.read("page.html");
+    for part in [
+        "<!doctype html>",
+        "The most probable model is",
+        "--report page.html",
+        "[[model]]",
+        "Hash of the study",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    folder.run(&["compare", "s.toml", "--report", "no/page.html"]).failed(
+        "no folder",
+        2,
+        &["no/page.html"],
+    );
+    folder.run(&["compare", "s.toml", "--report", "."]).failed("a folder", 2, &["name a file"]);
+    let run = folder.run(&["plot", "--help"]);
+    for part in ["probabilities, evidence", "inclusion, models", "Examples:"] {
+        assert!(run.out.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn a_page_of_a_choice() {
+    let study = STUDY.split("[[model]]").next().unwrap().to_string()
+        + "[select]\noutcome = \"y\"\nfamily = \"logistic\"\ncandidates = \"x + n + g\"\n";
+    let folder = Folder::with(&study, &data());
+    let run = folder.run(&["select", "s.toml", "--report", "page.html", "--out", "o"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(folder.read("page.html").contains("Which of 3 terms belong in the model of y?"));
+    let run = folder.run(&["plot", "o/result.json"]);
+    assert!(run.out.contains("Which terms belong in the model?"), "{run:?}");
+}
