@@ -13,8 +13,7 @@ fn root() -> PathBuf {
 type Groups = BTreeMap<String, BTreeMap<String, f64>>;
 
 fn groups(path: &Path) -> Groups {
-    let text =
-        std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let mut lines = text.lines().map(cells);
     let head = lines.next().expect("a table has a head");
     let mut found = Groups::new();

@@ -8,6 +8,10 @@ use consilience::select::Selection;
 use consilience::study::{Combine, Local, SelectBy, Study};
 use consilience::sweep::{Bench, Cell, CellName, CellTime, CellVote};
 
+/// The paper's way, and better ones.
+pub const METHODS: [&str; 4] =
+    ["Algorithm 3", "Bartolucci, acceptance", "Bartolucci, bridge", "union-and-fill, normal"];
+
 /// Computes Bayes factors of a few models by reversible jump on every shard.
 pub struct OnJumps {
     rows: Rows,
@@ -68,17 +72,17 @@ impl Bench for OnJumps {
         };
         let from = shares.as_ref().unwrap_or(&filled);
         if let Ok(shares) = &shares {
-            add("Algorithm 3", shares.jumps.iter().map(|j| j.visits).collect());
+            add(METHODS[0], shares.jumps.iter().map(|j| j.visits).collect());
         }
-        add("Bartolucci, acceptance", Some(from.jumps.iter().map(|j| j.acceptance).collect()));
-        add("Bartolucci, bridge", Some(from.jumps.iter().map(|j| j.bridge).collect()));
+        add(METHODS[1], Some(from.jumps.iter().map(|j| j.acceptance).collect()));
+        add(METHODS[2], Some(from.jumps.iter().map(|j| j.bridge).collect()));
         let filled_in = |terms: &[String]| -> Option<Estimate> {
             let model = filled.models.iter().find(|m| m.terms == terms)?;
             Some(Estimate { value: model.log_evidence?, se: model.log_evidence_se })
         };
         let all: Option<Vec<Estimate>> = exact.named.iter().map(|m| filled_in(&m.terms)).collect();
         if let Some(models) = all {
-            votes.push(CellVote::new("union-and-fill, normal", "log evidence", models));
+            votes.push(CellVote::new(METHODS[3], "log evidence", models));
         }
         let study = &self.rows.outline().study;
         let cell = Cell::of_votes(name, study, &exact.partition, &truth, votes);
