@@ -207,11 +207,17 @@ fn rank_variances(values: &[f64], errors: &[f64], seed: u64, shard: usize) -> Ve
     if gap > 12.0 * error || error == 0.0 {
         return variances;
     }
+    // Estimates that agree to the last bit, errors too, are one estimate under two names: they stay tied.
+    let twin = |k: usize| {
+        (0..k).find(|&other| values[other] == values[k] && errors[other] == errors[k]).unwrap_or(k)
+    };
+    let twins: Vec<usize> = (0..values.len()).map(twin).collect();
     let mut rng = stream(seed, 0, shard as u64, "votes");
     let mut sums = vec![[[0.0; 2]; 2]; values.len()];
     for _ in 0..REPLICATES {
         let noisy: Vec<f64> =
             values.iter().zip(errors).map(|(v, e)| v + e * normal(&mut rng)).collect();
+        let noisy: Vec<f64> = twins.iter().map(|&k| noisy[k]).collect();
         for (sum, own) in sums.iter_mut().zip(ranked(&noisy)) {
             for c in 0..2 {
                 sum[c][0] += own[c];
@@ -288,6 +294,9 @@ mod tests {
                 }
             }
         }
+        // The same model twice: the tie is no matter of chance.
+        let twice = [estimates(&[(0.3, 0.1)]), estimates(&[(0.3, 0.1)]), estimates(&[(-9.0, 0.1)])];
+        assert_eq!(count(&twice, 1).0, estimates(&[(0.5, 0.0), (0.5, 0.0), (0.0, 0.0)]));
         let sure = [estimates(&[(9.0, 0.1)]), estimates(&[(0.0, 0.1)])];
         assert_eq!(count(&sure, 1).0, estimates(&[(1.0, 0.0), (0.0, 0.0)]));
         let unknown = [vec![Estimate { value: 1.0, se: None }], estimates(&[(0.0, 0.1)])];
