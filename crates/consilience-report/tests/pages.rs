@@ -18,6 +18,7 @@ fn page(value: &Value) -> String {
         study: Some("study.toml".into()),
         study_text: Some("[data]\npath = \"a <very> long line that goes on and on and on and on and on and on and on and on.csv\"\n".into()),
         study_hash: Some("b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9".into()),
+        seed: Some(271828),
         title: None,
     };
     report(&Document::read(&value.to_string()).unwrap(), &extras)
@@ -86,6 +87,7 @@ fn pages_are_small_and_hold_what_matters() {
             "Skip to the result",
             "<figcaption>",
             "b94d27b9934d",
+            "271828",
             "To repeat it",
         ] {
             assert!(text.contains(piece), "{name}: no {piece}");
