@@ -169,6 +169,7 @@ pub fn of_study(study: Option<&Study>) -> Extras {
         program: Some(format!("consilience {}", env!("CARGO_PKG_VERSION"))),
         command: Some(words.collect::<Vec<_>>().join(" ")),
         study_hash: study.map(study_hash),
+        seed: study.map(|study| study.evidence.seed),
         ..Extras::default()
     }
 }

@@ -5,7 +5,7 @@ mod browser;
 mod made;
 
 use browser::Browser;
-use consilience_report::{Document, Extras, report};
+use consilience_report::{Document, Extras, Look, figure, report};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
@@ -18,6 +18,7 @@ fn page(value: &Value) -> String {
         study: Some("study.toml".into()),
         study_text: Some("[data]\npath = \"a <very> long line that goes on and on and on and on and on and on and on and on.csv\"\n".into()),
         study_hash: Some("b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9".into()),
+        seed: Some(271828),
         title: None,
     };
     report(&Document::read(&value.to_string()).unwrap(), &extras)
@@ -86,6 +87,7 @@ fn pages_are_small_and_hold_what_matters() {
             "Skip to the result",
             "<figcaption>",
             "b94d27b9934d",
+            "271828",
             "To repeat it",
         ] {
             assert!(text.contains(piece), "{name}: no {piece}");
@@ -183,6 +185,16 @@ fn pages_look_right_in_a_browser() {
             wrong
                 .extend(found.into_iter().map(|f| format!("{name}, {width} px, dark {dark}: {f}")));
         }
+    }
+    // A figure of its own follows the reader's colours too.
+    let path = folder.path().join("figure.svg");
+    let document = Document::read(&made::compare(2, 4, made::ALL).to_string()).unwrap();
+    std::fs::write(&path, figure(&document, "evidence", &Look::default()).unwrap()).unwrap();
+    for (dark, colour) in [(false, "rgb(26, 26, 26)"), (true, "rgb(236, 236, 236)")] {
+        let tab = browser.tab(800, dark);
+        assert_eq!(browser.open(&tab, &path), Vec::<String>::new());
+        let script = "getComputedStyle(document.querySelector('text')).fill";
+        assert_eq!(browser.evaluate(&tab, script), json!(colour), "dark: {dark}");
     }
     // The same measure has to see what is wrong on a page on which all of it is.
     let path = folder.path().join("wrong.html");

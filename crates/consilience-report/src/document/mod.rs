@@ -21,6 +21,7 @@ pub struct Document {
 
 /// What a document is about.
 #[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant, reason = "there is one of them, and it is never moved about")]
 pub(crate) enum Content {
     Compare(compare::Compare),
     Select(select::Select),

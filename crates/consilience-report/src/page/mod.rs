@@ -29,6 +29,8 @@ pub struct Extras {
     pub study_text: Option<String>,
     /// The study's hash.
     pub study_hash: Option<String>,
+    /// The seed of the Monte Carlo draws.
+    pub seed: Option<u64>,
 }
 
 /// What a kind of document makes of the page.
@@ -99,6 +101,7 @@ fn repeat(extras: &Extras, facts: Vec<(&'static str, String)>) -> String {
     given("Program", &extras.program);
     given("Study", &extras.study);
     given("Hash of the study", &extras.study_hash);
+    given("Seed of the draws", &extras.seed.map(|seed| seed.to_string()));
     items.extend(facts);
     let mut out = list(&items);
     if let Some(text) = &extras.study_text {

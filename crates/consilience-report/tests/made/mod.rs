@@ -75,7 +75,7 @@ pub fn compare(models: usize, shards: usize, wishes: Wishes) -> Value {
                 "method": null, "draws": 1000, "ess": 900.0 + 50.0 * n.share(), "k_hat": 0.2 + 0.2 * n.share(),
                 "chains": if wishes.parts { json!({"r_hat": 1.001 + 0.01 * n.share(), "divergences": 0}) } else { Value::Null },
                 "agreement": if shards > 1 { json!({"chi_square": (17.0 + 6.0 * n.normal()).max(0.0) + if s == 7 { 50.0 } else { 0.0 },
-                    "degrees_of_freedom": 17.0, "p_value": if s % 5 == 0 { Value::Null } else { json!(n.share()) }, "parameters": []}) } else { Value::Null }})
+                    "degrees_of_freedom": 17.0, "p_value": if s.is_multiple_of(5) { Value::Null } else { json!(n.share()) }, "parameters": []}) } else { Value::Null }})
         };
         let shard_list: Vec<Value> = (0..shards).map(|s| shard(s, &mut n)).collect();
         let parameter = |k: usize, n: &mut Numbers| {

@@ -24,17 +24,20 @@ pub(crate) fn parts_of(document: &Compare, model: &Model) -> Option<Vec<(&'stati
     })
 }
 
+/// A model, its parts and their sum.
+type Line<'a> = (&'a Model, Vec<(&'static str, f64)>, f64);
+
 pub(crate) fn decomposition(view: &View, document: &Compare) -> Figure {
     let mut canvas = Canvas::new(view.width);
     let best = document.best();
     let base = parts_of(document, &document.models[best]).unwrap_or_default();
     let alone = document.models.len() == 1;
-    let mut lines: Vec<(&Model, Vec<(&str, f64)>, f64)> = Vec::new();
+    let mut lines: Vec<Line> = Vec::new();
     for i in leading(document).into_iter().filter(|i| alone || *i != best) {
         let model = &document.models[i];
         let Some(parts) = parts_of(document, model) else { continue };
         let minus = |k: usize| if alone { 0.0 } else { base.get(k).map_or(0.0, |p| p.1) };
-        let parts: Vec<(&str, f64)> =
+        let parts: Vec<(&'static str, f64)> =
             parts.iter().enumerate().map(|(k, p)| (p.0, p.1 - minus(k))).collect();
         let total = if alone {
             model.log_evidence.value
