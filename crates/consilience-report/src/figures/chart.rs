@@ -40,6 +40,8 @@ pub(crate) struct Chart<'a> {
     pub y_name: &'a str,
     /// The values on the axis; each has a tick where there is room.
     pub x: Vec<f64>,
+    /// Whether they stand by their ratios; otherwise by their differences, so that straight lines are straight.
+    pub by_ratio: bool,
     pub upwards: Upwards,
     pub series: Vec<Series>,
     /// Values at which a level line stands.
@@ -63,7 +65,11 @@ impl Chart<'_> {
         let y_ticks = y.ticks(5);
         let panel = Panel { left: label_width(&y_ticks), right: canvas.width - 6.0, top, bottom };
         let inset = if self.beside { 18.0 } else { 10.0 };
-        let x = Scale::log(self.x.iter().copied(), panel.left + inset, panel.right - inset);
+        let (from, to) = (panel.left + inset, panel.right - inset);
+        let x = match self.by_ratio {
+            true => Scale::log(self.x.iter().copied(), from, to),
+            false => Scale::linear(extent(self.x.iter().copied()), from, to),
+        };
         panel.left_axis(canvas, &y, &y_ticks, self.y_name);
         let mut values: Vec<f64> = self.x.iter().copied().filter(|v| v.is_finite()).collect();
         values.sort_by(f64::total_cmp);

@@ -2,7 +2,7 @@
 
 use super::View;
 use super::chart::{Chart, Series, Spot, Upwards};
-use crate::document::sweep::{Group, Sweep};
+use crate::document::sweep::{Group, GroupModel, Line, Sweep};
 use crate::svg::{Canvas, Figure, Mark, legend};
 use crate::text::quoted;
 
@@ -11,9 +11,30 @@ const MOST_PANELS: usize = 12;
 
 const SHARDS: &str = "number of shards";
 
-/// The models that are drawn: the one that was asked for, or the first ones.
+/// At most this many models have a panel, unless one is asked for.
+const MOST_MODELS: usize = 6;
+
+/// The models that are drawn: the one that was asked for, or those that the reference prefers, the best first.
 fn models(view: &View, document: &Sweep) -> Vec<usize> {
-    view.model.map_or_else(|| (0..document.models.len().min(4)).collect(), |m| vec![m])
+    if let Some(model) = view.model {
+        return vec![model];
+    }
+    let value = |m: &usize| document.reference.log_evidence[*m].value;
+    let mut all: Vec<usize> = (0..document.models.len()).collect();
+    all.sort_by(|a, b| value(b).total_cmp(&value(a)).then(a.cmp(b)));
+    all.truncate(MOST_MODELS);
+    all
+}
+
+/// What to say where not all models are drawn.
+fn left_out(view: &View, document: &Sweep) -> String {
+    let left = document.models.len().saturating_sub(MOST_MODELS);
+    if view.model.is_some() || left == 0 {
+        return String::new();
+    }
+    format!(
+        " The {MOST_MODELS} models that the reference prefers are drawn; {left} more are in the table."
+    )
 }
 
 /// A panel per way to split and model.
@@ -127,6 +148,7 @@ pub(crate) fn error(view: &View, document: &Sweep) -> Figure {
             x_name: SHARDS,
             y_name: "log evidence less the reference (nats)",
             x: shards(document),
+            by_ratio: true,
             upwards,
             series,
             levels: vec![0.0],
@@ -148,7 +170,7 @@ pub(crate) fn error(view: &View, document: &Sweep) -> Figure {
             } else {
                 ""
             }
-        ),
+        ) + &left_out(view, document),
         canvas,
     }
 }
@@ -160,6 +182,7 @@ pub(crate) fn rmse(view: &View, document: &Sweep) -> Figure {
         x_name: SHARDS,
         y_name: "root mean square error (nats)",
         x: shards(document),
+        by_ratio: true,
         upwards: Upwards::Log,
         series: by_method(document, by, true, |g| {
             if g.score != "log evidence" {
@@ -176,7 +199,8 @@ pub(crate) fn rmse(view: &View, document: &Sweep) -> Figure {
     Figure {
         title: "Error in log evidence".into(),
         words: "Lines of the root mean square error of the log evidence over the number of shards, by method, on a log scale.".into(),
-        caption: "Root mean square error over the repeats. The level line is a tenth of a nat, which hardly ever matters.".into(),
+        caption: "Root mean square error over the repeats. The level line is a tenth of a nat, which hardly ever matters.".to_string()
+            + &left_out(view, document),
         canvas,
     }
 }
@@ -190,6 +214,7 @@ pub(crate) fn choices(view: &View, document: &Sweep) -> Figure {
         x_name: SHARDS,
         y_name: "share of partitions",
         x: shards(document),
+        by_ratio: true,
         upwards: Upwards::Share,
         series: by_method(document, by, true, |g| {
             let all: u64 = g.chosen.iter().fold(0, |a, b| a.saturating_add(*b));
@@ -239,6 +264,7 @@ pub(crate) fn bayes_factor(view: &View, document: &Sweep) -> Figure {
             x_name: SHARDS,
             y_name: "log Bayes factor (nats)",
             x: shards(document),
+            by_ratio: true,
             upwards: Upwards::Linear,
             series,
             levels: vec![reference, 0.0],
@@ -249,7 +275,8 @@ pub(crate) fn bayes_factor(view: &View, document: &Sweep) -> Figure {
     Figure {
         title: format!("Log Bayes factor of {}", quoted(&document.models[best])),
         words: "Lines of the mean log Bayes factor over the number of shards, by method, with the reference as a level line.".into(),
-        caption: "Means over the repeats with one standard deviation to both sides. Level lines are the reference and 0; below 0 the choice is another.".into(),
+        caption: "Means over the repeats with one standard deviation to both sides. Level lines are the reference and 0; below 0 the choice is another.".to_string()
+            + &left_out(view, document),
         canvas,
     }
 }
@@ -258,62 +285,49 @@ pub(crate) fn epsilon(view: &View, document: &Sweep) -> Figure {
     let mut canvas = Canvas::new(view.width);
     let mut charts = Vec::new();
     for (by, model, title) in panels(view, document, None) {
-        for method in document.methods() {
-            let groups = || document.evidences().filter(|g| g.by == by && g.method == method);
-            let of = |pick: fn(&crate::document::sweep::GroupModel) -> Option<f64>| -> Vec<Spot> {
-                groups()
+        type Pick = fn(&GroupModel) -> Option<f64>;
+        let kinds: [(&str, &str, Pick); 2] =
+            [("epsilon1", "ε₁ (nats)", |m| m.epsilon1), ("epsilon2", "ε₂ (nats)", |m| m.epsilon2)];
+        for (what, y_name, pick) in kinds {
+            let of = |method: &str, pick: Pick| -> Vec<Spot> {
+                let groups = document.evidences().filter(|g| g.by == by && g.method == method);
+                groups
                     .filter_map(|g| Some((g.shards as f64, pick(g.models.get(model)?)?, None)))
                     .collect()
             };
             let mut series = Vec::new();
-            let fitted = |what: &str| {
-                let same = |l: &&crate::document::sweep::Line| {
-                    l.by == by && l.method == method && l.model == model && l.what == what
-                };
-                document.lines.iter().find(same)
-            };
-            for (number, what, spots) in
-                [(0, "epsilon1", of(|m| m.epsilon1)), (1, "epsilon2", of(|m| m.epsilon2))]
-            {
+            for (number, method) in document.methods().into_iter().enumerate() {
+                let (spots, name) = (of(method, pick), method.to_string());
                 if spots.is_empty() {
                     continue;
                 }
-                let name = if number == 0 { "ε₁" } else { "ε₂" };
-                if let Some(line) = fitted(what) {
+                let same = |l: &&Line| {
+                    l.by == by && l.method == method && l.model == model && l.what == what
+                };
+                if let Some(line) = document.lines.iter().find(same) {
                     let at = |s: f64| (s, line.intercept + line.slope * s, None);
-                    series.push(Series {
-                        number: 3 + number,
-                        name: format!("line through {name}"),
-                        spots: shards(document).into_iter().map(at).collect(),
-                        joined: true,
-                        marked: false,
-                    });
+                    let spots = shards(document).into_iter().filter(|s| *s > 1.0).map(at).collect();
+                    let name = name.clone();
+                    series.push(Series { number, name, spots, joined: true, marked: false });
                 }
-                series.push(Series {
-                    number,
-                    name: name.into(),
-                    spots,
-                    joined: false,
-                    marked: true,
-                });
+                series.push(Series { number, name, spots, joined: false, marked: true });
             }
-            let overlap = of(|m| m.overlap);
-            if !series.is_empty() && !overlap.is_empty() {
-                series.push(Series {
-                    number: 2,
-                    name: "log I".into(),
-                    spots: overlap,
-                    joined: true,
-                    marked: true,
-                });
+            // The overlap itself, which the second kind of error grows with.
+            let methods = document.methods();
+            let first =
+                methods.iter().map(|m| of(m, |m| m.overlap)).find(|spots| !spots.is_empty());
+            if let Some(spots) = first.filter(|_| what == "epsilon2" && !series.is_empty()) {
+                let (number, name) = (methods.len(), "log I, estimated".to_string());
+                series.push(Series { number, name, spots, joined: true, marked: true });
             }
             if !series.is_empty() && charts.len() < MOST_PANELS {
                 charts.push(Chart {
-                    title: format!("{title}, {method}"),
+                    title: title.clone(),
                     x_name: SHARDS,
-                    y_name: "nats",
+                    y_name,
                     x: shards(document),
-                    upwards: for_errors(&series),
+                    by_ratio: false,
+                    upwards: Upwards::Linear,
                     series,
                     levels: vec![0.0],
                     beside: false,
@@ -323,9 +337,12 @@ pub(crate) fn epsilon(view: &View, document: &Sweep) -> Figure {
     }
     stack(&mut canvas, &charts, true);
     Figure {
-        title: "The two errors of a combination".into(),
+        title: "The error of the overlap".into(),
         words: "Points of ε₁ and ε₂ over the number of shards, with fitted lines, and the overlap log I.".into(),
-        caption: "ε₁ is the error of the shards' own evidences together, ε₂ that of the overlap; lines are fitted over the number of shards. log I is the overlap itself, for comparison.".into(),
+        caption: format!(
+            "ε₁ is |log I − log Î|, ε₂ is log |I − Î|, both averaged over the partitions; lines are fitted from two shards on. ε₂ grows as log I itself does, whatever the error.{}",
+            left_out(view, document)
+        ),
         canvas,
     }
 }
@@ -337,6 +354,7 @@ pub(crate) fn overlap_share(view: &View, document: &Sweep) -> Figure {
         x_name: SHARDS,
         y_name: "log I as a share of the log evidence, in percent",
         x: shards(document),
+        by_ratio: true,
         upwards: Upwards::Linear,
         series: by_method(document, by, true, |g| {
             Some((g.shards as f64, 100.0 * g.models.get(model)?.overlap_share?, None))
@@ -349,7 +367,8 @@ pub(crate) fn overlap_share(view: &View, document: &Sweep) -> Figure {
     Figure {
         title: "How much of the evidence is in the overlap".into(),
         words: "Lines of the share of the log evidence that the overlap of shards makes up, over the number of shards.".into(),
-        caption: "The more shards, the less each finds on its own, and the more hangs on how well their overlap is computed.".into(),
+        caption: "The more shards, the less each finds on its own, and the more hangs on how well their overlap is computed.".to_string()
+            + &left_out(view, document),
         canvas,
     }
 }
@@ -382,6 +401,7 @@ pub(crate) fn time(view: &View, document: &Sweep) -> Figure {
             x_name: SHARDS,
             y_name: "CPU time (s)",
             x: shards(document),
+            by_ratio: true,
             upwards: Upwards::Log,
             series: [slowest, all].into_iter().filter(|s| !s.spots.is_empty()).collect(),
             levels: Vec::new(),

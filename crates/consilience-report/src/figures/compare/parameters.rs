@@ -114,6 +114,7 @@ pub(crate) fn prior_scale(view: &View, document: &Compare) -> Figure {
         x_name,
         y_name: "probability of the model",
         x: x.clone(),
+        by_ratio: true,
         upwards: Upwards::Share,
         series: series(&|s, i| s.models.get(i).map(|m| m.probability)),
         levels: Vec::new(),
