@@ -42,6 +42,26 @@ fn tables_json_and_files_say_the_same() {
 }
 
 #[test]
+fn pages_and_figures_are_made_of_real_sweeps() {
+    let folder = folder();
+    let flags = ["--out", "found", "--report", "page.html", "--quiet"];
+    assert_eq!(folder.run(&[SWEEP, &flags].concat()).code, Some(0));
+    let page = folder.read("page.html");
+    assert!(page.starts_with("<!doctype html>") && !page.contains("NaN"));
+    for part in ["How many shards", "majority vote", "<code>cmc-is</code>", "s.toml"] {
+        assert!(page.contains(part), "{part}");
+    }
+    let drawn = folder.run(&["plot", "found/sweep.json", "--kind", "all", "-o", "figures"]);
+    assert_eq!(drawn.code, Some(0), "{drawn:?}");
+    for kind in ["error", "rmse", "choices", "bayes-factor", "epsilon", "overlap-share"] {
+        let picture = folder.read(&format!("figures/{kind}.svg"));
+        assert!(picture.starts_with("<svg") && !picture.contains("NaN"), "{kind}");
+    }
+    let page = folder.run(&["sweep", "s.toml", "--report", "nowhere/page.html"]);
+    page.failed("a page in no folder", 2, &["nowhere/page.html"]);
+}
+
+#[test]
 fn a_sweep_that_is_killed_ends_with_the_same_bytes() {
     let folder = folder();
     let study = folder.read("s.toml") + "\n[evidence]\ndraws = 20000\n";

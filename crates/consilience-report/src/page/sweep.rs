@@ -4,7 +4,7 @@ use super::html::{Sections, Table, figure, paragraph, shortened};
 use super::{Parts, warnings};
 use crate::Document;
 use crate::document::Level;
-use crate::document::sweep::{Group, GroupModel, Sweep};
+use crate::document::sweep::{Advice, Group, GroupModel, Sweep};
 use crate::text::{counted, escape, fixed, grouped, significant};
 use std::fmt::Write;
 
@@ -66,10 +66,38 @@ fn answer(d: &Sweep) -> String {
         escape(&shortened(&d.reference.method)),
         escape(&shortened(best))
     );
-    for advice in d.advice.iter().take(3) {
-        out += &paragraph(&shortened(&advice.text));
+    // A way to split a sentence: how far each combination goes.
+    for by in d.by.iter().take(6) {
+        let reach = |a: &Advice| {
+            let up_to = match a.within_tenth_nat {
+                None => "at no number tried".to_string(),
+                Some(1) => "unsplit only".to_string(),
+                Some(shards) => format!("up to {} shards", grouped(shards as f64)),
+            };
+            format!("{} {up_to}", shortened(&a.method))
+        };
+        let all: Vec<String> =
+            d.advice.iter().filter(|a| a.by == *by).take(12).map(reach).collect();
+        if !all.is_empty() {
+            let split = shortened(by);
+            out += &paragraph(&format!(
+                "Split by {split}, the error of the log evidence stays below 0.1 nat: {}.",
+                all.join(", ")
+            ));
+        }
     }
     out
+}
+
+/// Text with code between backticks.
+fn with_code(text: &str) -> String {
+    let parts = text.split('`').enumerate();
+    parts
+        .map(|(i, part)| match i % 2 {
+            0 => escape(part),
+            _ => format!("<code>{}</code>", escape(part)),
+        })
+        .collect()
 }
 
 fn advice(d: &Sweep) -> String {
@@ -78,7 +106,7 @@ fn advice(d: &Sweep) -> String {
     }
     let mut out = String::from("<ul>\n");
     for a in d.advice.iter().take(40) {
-        let _ = writeln!(out, "<li>{}</li>", escape(&shortened(&a.text)));
+        let _ = writeln!(out, "<li>{}</li>", with_code(&shortened(&a.text)));
     }
     out += "</ul>\n";
     let head = [
