@@ -40,6 +40,9 @@ fn cells(line: &str) -> Vec<String> {
     all
 }
 
+/// Parts whose shards run NUTS.
+const NUTS: [&str; 2] = ["4-nuts", "5-table"];
+
 /// The documented table beside one that came out here. Partitions are the same; draws are those of this CPU.
 fn agree(shown: &Groups, here: &Groups, part: &str) {
     let keys = |g: &Groups| g.keys().cloned().collect::<Vec<_>>();
@@ -48,15 +51,12 @@ fn agree(shown: &Groups, here: &Groups, part: &str) {
     for (key, shown) in shown {
         let here = &here[key];
         let (a, b) = (shown["mean"], here["mean"]);
-        // The spread over partitions is the error of one estimate and more; it is 0 where nothing is drawn, or where
-        // there is but one partition.
-        let spread = shown["sd"].max(here["sd"]);
+        // The spread over partitions is the error of one estimate and more. All but NUTS has the same bits everywhere; its
+        // draws differ between CPUs, and of few partitions the spread is not well known.
+        let least = if NUTS.contains(&part) { 0.5 } else { 0.0 };
+        let spread = shown["sd"].max(here["sd"]).max(least);
         let counted = shown["counted"].max(1.0);
-        // With one partition nothing is known of the spread: what Monte Carlo may do to an estimate of few draws.
-        let allowed = match counted {
-            1.0 => 3.0 + 1e-4 * a.abs(),
-            n => 4.0 * spread * (2.0 / n).sqrt() + 0.05,
-        };
+        let allowed = 4.0 * spread * (2.0 / counted).sqrt() + 0.05;
         assert!((a - b).abs() <= allowed, "{part}, {key}: {a} is shown, {b} is here, ± {allowed}");
         compared += 1;
     }

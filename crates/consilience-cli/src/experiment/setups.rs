@@ -3,7 +3,7 @@
 use super::data::{Source, Sources};
 use consilience::Result;
 use consilience::simulate::Simulated;
-use consilience::study::{Combine, Local, Overrides, SplitBy, StudyFile};
+use consilience::study::{Combine, Kernel, Local, Overrides, SplitBy, StudyFile};
 use consilience::sweep::Sweep;
 use std::fmt::Write;
 use std::path::Path;
@@ -77,10 +77,12 @@ impl Experiment {
     }
 }
 
-/// A study of an example, on these data, with draws of seeds from 1 on.
-fn study(text: &str, name: &str, data: &Source, rest: Overrides) -> Result<StudyFile> {
+/// A study of an example, on these data, with draws of seeds from 1 on. Small ones have the same bits on every CPU, as
+/// far as that is in our hands: NUTS's draws are not.
+fn study(text: &str, name: &str, size: Size, data: &Source, rest: Overrides) -> Result<StudyFile> {
     let data = Some(vec![data.path.display().to_string()]);
-    let overrides = Overrides { data, seed: Some(1), split_seed: Some(1), ..rest };
+    let kernel = size.quick.then_some(Kernel::Portable);
+    let overrides = Overrides { data, kernel, seed: Some(1), split_seed: Some(1), ..rest };
     StudyFile::parse_with(text, Path::new(name), &overrides)
 }
 
@@ -107,13 +109,14 @@ fn votes(size: Size, sources: &Sources) -> Result<Experiment> {
         study: study(
             TOY,
             "toy.toml",
+            size,
             &data,
             Overrides { local, draws: Some(size.pick(10_000, 2_000)), ..Overrides::default() },
         )?,
         every: 1,
         sweep: Sweep {
             votes: true,
-            ..sweep(&[1, 2, 5, 10, 20, 50], size.repeats(20, 5), &methods)
+            ..sweep(&[1, 2, 5, 10, 20, 50], size.repeats(20, 20), &methods)
         },
         figures: &["choices", "error", "rmse"],
         jump: None,
@@ -136,14 +139,15 @@ fn augmentation(size: Size, sources: &Sources) -> Result<Experiment> {
         warmup: Some(draws / 4 + 100),
         ..Overrides::default()
     };
-    let repeats = size.repeats(20, 2);
-    let shards: &[usize] = size.pick(&[10, 20, 50], &[10, 20]);
+    let repeats = size.repeats(20, 3);
+    let shards = &[10, 20, 50];
     let normals = Part {
         name: "normals",
         title: format!("Algorithm 2 on the flights{rows}"),
         study: study(
             FLIGHTS,
             "flights.toml",
+            size,
             &data,
             options(Local::Importance, size.pick(10_000, 4_000)),
         )?,
@@ -158,13 +162,14 @@ fn augmentation(size: Size, sources: &Sources) -> Result<Experiment> {
         study: study(
             FLIGHTS,
             "flights.toml",
+            size,
             &data,
-            options(Local::GibbsChib, size.pick(8_000, 200)),
+            options(Local::GibbsChib, size.pick(8_000, 300)),
         )?,
         every,
         sweep: Sweep {
             by: vec![SplitBy::Random, SplitBy::Outcome, SplitBy::Cluster],
-            ..sweep(shards, size.pick(repeats, 1), &[Combine::Augmented, Combine::Exact])
+            ..sweep(shards, size.repeats(20, 2), &[Combine::Augmented, Combine::Exact])
         },
         figures: &["error", "rmse"],
         jump: None,
@@ -185,6 +190,7 @@ fn factors(size: Size, sources: &Sources) -> Result<Experiment> {
         study: study(
             TOY,
             "toy.toml",
+            size,
             &data,
             Overrides {
                 local: Some(Local::Importance),
@@ -194,8 +200,11 @@ fn factors(size: Size, sources: &Sources) -> Result<Experiment> {
         )?,
         every: 1,
         sweep: sweep(
-            size.pick(&[1, 2, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50][..], &[1, 10, 25, 50]),
-            size.repeats(20, 4),
+            size.pick(
+                &[1, 2, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50][..],
+                &[1, 5, 10, 20, 30, 40, 50],
+            ),
+            size.repeats(20, 5),
             &ALGORITHM_2,
         ),
         figures: &["bayes-factor", "overlap-share", "rmse"],
@@ -233,7 +242,7 @@ fn collisions(size: Size, sources: &Sources) -> Result<Experiment> {
     let all = Part {
         name: "all-rows",
         title: format!("{rows} collisions"),
-        study: study(HIGGS, "higgs.toml", &data, importance)?,
+        study: study(HIGGS, "higgs.toml", size, &data, importance)?,
         every: 1,
         sweep: sweep(size.pick(&[100, 500, 1000], &[10, 50]), 1, &ALGORITHM_2),
         figures: &["error", "time"],
@@ -245,9 +254,9 @@ fn collisions(size: Size, sources: &Sources) -> Result<Experiment> {
             "NUTS and bridges as in the paper, {} collisions",
             size.pick(220_000, 10_000)
         ),
-        study: study(HIGGS, "higgs.toml", &data, chains)?,
+        study: study(HIGGS, "higgs.toml", size, &data, chains)?,
         every: size.pick(50, 10),
-        sweep: sweep(size.pick(&[2, 10, 20], &[2, 5]), size.repeats(20, 2), &ALGORITHM_2),
+        sweep: sweep(size.pick(&[2, 10, 20], &[2, 5]), size.repeats(20, 4), &ALGORITHM_2),
         figures: &["error", "time"],
         jump: None,
     };
@@ -273,7 +282,7 @@ fn sparse(size: Size, sources: &Sources) -> Result<Experiment> {
             Ok(Part {
                 name: suffix,
                 title: format!("{title}: {rows} people, {} and {loci} loci", loci / 2),
-                study: study(&alleles(loci), "alleles.toml", &data, options.clone())?,
+                study: study(&alleles(loci), "alleles.toml", size, &data, options.clone())?,
                 every: 1,
                 sweep: sweep(shards, repeats, &ALGORITHM_2),
                 figures: &["rmse", "epsilon", "error"],
@@ -285,8 +294,8 @@ fn sparse(size: Size, sources: &Sources) -> Result<Experiment> {
         parts.push(part(
             names[0],
             "errors of the evidence",
-            size.pick(&[5, 10, 20, 50], &[5, 20]),
-            size.repeats(20, 2),
+            &[5, 10, 20, 50],
+            size.repeats(20, 4),
         )?);
         if !size.quick {
             parts.push(part(names[1], "errors of the overlap", &MANY, size.repeats(6, 2))?);
@@ -325,7 +334,7 @@ fn jumps(size: Size, sources: &Sources) -> Result<Experiment> {
         Ok(Part {
             name,
             title: format!("Bayes factors of {}", models.join(", ")),
-            study: study(&text, "rjmcmc.toml", &data, options.clone())?,
+            study: study(&text, "rjmcmc.toml", size, &data, options.clone())?,
             every: 1,
             sweep: Sweep {
                 votes: true,
