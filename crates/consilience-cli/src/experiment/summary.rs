@@ -248,8 +248,8 @@ fn sparse(document: &Document) -> Vec<Row> {
                 paper(0),
                 of(|m| m.errors.rmse),
             ));
-            rows.push(row(format!("the same in %"), paper(1), of(|m| m.errors.rmse_percent)));
-            rows.push(row(format!("Bias²/Var"), paper(2), of(|m| m.errors.bias2_over_variance)));
+            rows.push(row("the same in %", paper(1), of(|m| m.errors.rmse_percent)));
+            rows.push(row("Bias²/Var", paper(2), of(|m| m.errors.bias2_over_variance)));
         }
     }
     for line in document.lines.iter().filter(|l| l.method.starts_with("normal")) {

@@ -132,11 +132,18 @@ impl<'a> Centre<'a> {
 const FADED: f64 = 1e-8;
 const TAILS: usize = 3;
 
+/// A peak next to where the likelihood alone has its own.
+pub(super) struct DataPeak {
+    pub place: Vec<f64>,
+    pub sds: Vec<f64>,
+    /// The logarithm of its mass, by Laplace's approximation.
+    pub log_mass: f64,
+}
+
 impl Centre<'_> {
-    /// The peak of the model with all terms that is next to where the likelihood alone has its own: where it is, its
-    /// standard deviations, and the logarithm of its mass by Laplace's approximation. `None` where no prior has tails
+    /// The peak of the model with all terms that is next to where the likelihood alone has its own. `None` where no prior has tails
     /// in which such a peak could be.
-    pub(super) fn data_peak(&self, rounds: usize) -> Result<Option<(Vec<f64>, Vec<f64>, f64)>> {
+    pub(super) fn data_peak(&self, rounds: usize) -> Result<Option<DataPeak>> {
         let heavy = |prior: &Prior| matches!(prior, Prior::StudentT { .. });
         if !self.priors.iter().any(heavy) {
             return Ok(None);
@@ -162,7 +169,7 @@ impl Centre<'_> {
         let prior: f64 = self.priors.iter().zip(&theta).map(|(p, &x)| p.log_density(x)).sum();
         let volume = 0.5 * (theta.len() as f64 * LOG_2PI - factor.log_det());
         let sds = factor.inverse_diagonal().into_iter().map(f64::sqrt).collect();
-        Ok(Some((theta, sds, at.value + prior + volume)))
+        Ok(Some(DataPeak { place: theta, sds, log_mass: at.value + prior + volume }))
     }
 }
 

@@ -1,6 +1,6 @@
 //! All models as the centre sees them: how likely each is, by normal approximations, and where its coefficients are.
 
-use super::centre::{Around, Centre};
+use super::centre::{Around, Centre, DataPeak};
 use super::sites;
 use super::weights::Weights;
 use crate::math::student::log_upper_tail;
@@ -294,7 +294,9 @@ impl<'a> Picture<'a> {
     /// The first parameter in which the posterior has a peak of weight that the picture does not see: one next to
     /// where the likelihood alone has its own.
     fn missed_peak(&self, centre: &Centre, rounds: usize) -> Result<Option<usize>> {
-        let Some((place, sds, log_mass)) = centre.data_peak(rounds)? else { return Ok(None) };
+        let Some(DataPeak { place, sds, log_mass }) = centre.data_peak(rounds)? else {
+            return Ok(None);
+        };
         let all = (0..self.space.terms.len()).fold(Subset::EMPTY, Subset::with);
         let Some((around, normal)) = self.normal(&all) else { return Ok(None) };
         let theta = around.theta(&normal.coordinates, &normal.mean);

@@ -14,6 +14,9 @@ use std::fmt::Write;
 /// A reference whose own error is larger than this, in nats, blurs what is said about 0.1 nat.
 const BLUR: f64 = 0.03;
 
+/// Fewer partitions than this are a glimpse.
+const FEW: usize = 5;
+
 /// What a sweep found. Serialised, it is the documented JSON document.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Document {
@@ -85,6 +88,16 @@ impl Document {
         let lines = metrics::lines(&groups);
         let advice = advice(sweep, &groups, &reference.log_evidence, models);
         warnings.extend(failures(&groups));
+        if sweep.repeats < FEW {
+            let message = format!(
+                "{} partition{} for each number of shards say little of what others would",
+                sweep.repeats,
+                if sweep.repeats == 1 { "" } else { "s" }
+            );
+            let advice = "run more repeats before you rest on the advice";
+            let few = Warning::new(Level::Note, "few-repeats", message, advice);
+            warnings.push(few.value(sweep.repeats as f64));
+        }
         let times: Option<Vec<Time>> = cells
             .iter()
             .zip(times)

@@ -287,7 +287,7 @@ fn fitted(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     let y = mean(points.iter().map(|p| p.1))?;
     let spread: f64 = points.iter().map(|p| (p.0 - x) * (p.0 - x)).sum();
     let slope = points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum::<f64>() / spread;
-    (spread > 0.0 && slope.is_finite()).then(|| (y - slope * x, slope))
+    (spread > 0.0 && slope.is_finite()).then_some((y - slope * x, slope))
 }
 
 /// The mean of a model's estimates of `exact`, with the error of that mean: from the estimates' own error bars.

@@ -84,6 +84,9 @@ impl CellName {
     }
 }
 
+/// A cell, and what it took where somebody had a clock.
+pub type Measured = (Cell, Option<CellTime>);
+
 /// Somebody who can compute cells: threads here, jobs elsewhere.
 pub trait Bench: Sync {
     /// Computes a cell, by these combinations.
@@ -93,7 +96,7 @@ pub trait Bench: Sync {
         methods: &[Combine],
         votes: bool,
         observer: &dyn Observer,
-    ) -> Result<(Cell, Option<CellTime>)>;
+    ) -> Result<Measured>;
 
     /// How many cells it can compute at once.
     fn at_once(&self) -> usize {
@@ -209,7 +212,7 @@ impl Sweep {
         watch: &dyn Watch,
     ) -> Result<Document> {
         let names = self.cells();
-        let mut found: Vec<Option<(Cell, Option<CellTime>)>> = Vec::new();
+        let mut found: Vec<Option<Measured>> = Vec::new();
         for name in &names {
             found.push(kept.get(name)?.filter(|(cell, _)| self.is_answered_by(name, cell)));
         }
@@ -217,7 +220,7 @@ impl Sweep {
         let done = AtomicUsize::new(names.len() - open.len());
         watch.cells(done.load(Ordering::Relaxed), names.len());
         let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let results: Mutex<Vec<(usize, Result<(Cell, Option<CellTime>)>)>> = Mutex::default();
+        let results: Mutex<Vec<(usize, Result<Measured>)>> = Mutex::default();
         let worker = || {
             while !failed.load(Ordering::Relaxed) {
                 let Some(&k) = open.get(next.fetch_add(1, Ordering::Relaxed)) else { break };

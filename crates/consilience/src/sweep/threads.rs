@@ -1,6 +1,6 @@
 //! Cells on this machine's threads.
 
-use super::{Bench, Cell, CellName, CellTime};
+use super::{Bench, Cell, CellName, CellTime, Measured};
 use crate::Result;
 use crate::engine::{Clock, Engine, Observer};
 use crate::plan::{Plan, Room, Rows};
@@ -29,7 +29,7 @@ impl Bench for OnThreads {
         methods: &[Combine],
         votes: bool,
         observer: &dyn Observer,
-    ) -> Result<(Cell, Option<CellTime>)> {
+    ) -> Result<Measured> {
         let study = &self.rows.outline().study;
         let change = |own: &mut Study| name.apply(own);
         let threads = self.threads / self.at_once();

@@ -83,6 +83,7 @@ impl Advice {
         let most = sweep.shards.last().copied().unwrap_or(1);
         let reach = |found: Option<usize>| match found {
             Some(1) if most > 1 => "with 1 shard only".to_string(),
+            Some(1) => "with 1 shard (no other was tried)".to_string(),
             Some(shards) if shards == most => format!("up to {most} shards (all that were tried)"),
             Some(shards) => format!("up to {shards} shards"),
             None => "nowhere".to_string(),
