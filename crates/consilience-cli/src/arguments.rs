@@ -1,8 +1,7 @@
 //! What is typed.
 
-use crate::cache::CacheArguments;
 use crate::experiment::{EXPERIMENT_HELP, ExperimentArguments};
-use crate::memory::MemoryArguments;
+use crate::machine::MachineArguments;
 use crate::plot::{PLOT_HELP, PageArguments, PlotArguments};
 use crate::run::arguments::{
     COMBINE_HELP, CombineArguments, SPLIT_EXAMPLES, SplitArguments, StatusArguments, WorkArguments,
@@ -13,7 +12,7 @@ use crate::sites::arguments::{
 use crate::slurm::{EngineArguments, StepArguments};
 use crate::sweep::arguments::{SWEEP_EXAMPLES, SweepArguments};
 use clap::{Args, Parser, Subcommand};
-use consilience::plan::{Extras, Room};
+use consilience::plan::Extras;
 use consilience::simulate::alleles;
 use consilience::study::{Combine, Kernel, Local, Overrides, SelectBy, Sizes, SplitBy, Study};
 use consilience::{Error, draft};
@@ -213,13 +212,8 @@ pub struct StudyArguments {
     /// NUTS chains on every shard
     #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true)]
     pub chains: Option<u64>,
-    /// Threads to work on [default: all cores]; the result does not depend on it
-    #[arg(long, value_name = "N", value_parser = threads, allow_negative_numbers = true)]
-    pub threads: Option<u64>,
     #[command(flatten)]
-    pub memory: MemoryArguments,
-    #[command(flatten)]
-    pub cache: CacheArguments,
+    pub machine: MachineArguments,
     /// Instructions to compute with: auto (the best of this CPU) or portable (slower; the same bits on every machine)
     #[arg(long, value_name = "KIND")]
     pub kernel: Option<Kernel>,
@@ -436,20 +430,6 @@ impl StudyArguments {
             kernel: self.kernel,
             ..Overrides::default()
         }
-    }
-
-    /// What may be used of memory and disk.
-    pub fn room(&self) -> consilience::Result<Room> {
-        let room = self.memory.room()?;
-        Ok(match self.cache.folder() {
-            Some(folder) => room.with_cache(folder),
-            None => room,
-        })
-    }
-
-    /// How many threads.
-    pub fn threads(&self) -> usize {
-        threads_or_all(self.threads)
     }
 }
 

@@ -10,6 +10,7 @@ mod clock;
 mod decomposition;
 mod experiment;
 mod init;
+mod machine;
 mod memory;
 mod overview;
 mod plot;
@@ -104,7 +105,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 fn plan(arguments: &StudyArguments, bar: &progress::Bar) -> Result<Plan> {
     let study = StudyFile::read_with(&arguments.study, &arguments.overrides())?;
-    let (room, wanted) = (arguments.room()?, arguments.threads());
+    let (room, wanted) = (arguments.machine.room()?, arguments.machine.threads());
     let threads = room.threads(wanted);
     if threads < wanted {
         bar.note(&format!("the memory allowed has room for {threads} of {wanted} threads"));

@@ -40,8 +40,8 @@ pub fn run(arguments: &SelectArguments) -> Result<ExitCode> {
     let mut selection = match arguments.engine.engine {
         slurm::EngineName::Threads => {
             arguments.engine.refuse_leftovers()?;
-            let room = arguments.study.room()?;
-            let threads = room.threads(arguments.study.threads());
+            let room = arguments.study.machine.room()?;
+            let threads = room.threads(arguments.study.machine.threads());
             let plan = Plan::within(study, threads, &room, &bar)?;
             plan.select_and_name(&arguments.select.models, &bar)?
         }

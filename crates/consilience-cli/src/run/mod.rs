@@ -26,7 +26,7 @@ pub fn split(arguments: &SplitArguments) -> Result<ExitCode> {
     let study = StudyFile::read_with(&arguments.study.study, &arguments.study.overrides())?;
     let wishes = arguments.wishes.of(&study.study, Some(&arguments.draws))?;
     let bar = Bar::new(true);
-    let mut run = Run::split_within(study, &arguments.run, &arguments.study.room()?, &bar)?;
+    let mut run = Run::split_within(study, &arguments.run, &arguments.study.machine.room()?, &bar)?;
     bar.clear();
     run.deliver(&wishes)?;
     let manifest = run.manifest();

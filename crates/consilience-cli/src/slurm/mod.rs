@@ -230,7 +230,7 @@ fn begin(
         let stem = arguments.study.file_stem().unwrap_or_default();
         PathBuf::from(stem).with_extension("run")
     });
-    opened(&Run::split_within(study, &folder, &arguments.room()?, bar)?)
+    opened(&Run::split_within(study, &folder, &arguments.machine.room()?, bar)?)
 }
 
 /// The same run by its whole path: jobs start elsewhere.

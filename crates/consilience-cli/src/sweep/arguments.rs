@@ -1,13 +1,10 @@
 //! What is typed after `sweep`.
 
-use crate::arguments::{count, threads, threads_or_all, whole};
-use crate::cache::CacheArguments;
-use crate::memory::MemoryArguments;
+use crate::arguments::{count, whole};
+use crate::machine::MachineArguments;
 use crate::plot::PageArguments;
 use crate::slurm::EngineArguments;
 use clap::Args;
-use consilience::Result;
-use consilience::plan::Room;
 use consilience::study::{Combine, Kernel, Local, Overrides, SplitBy};
 use consilience::sweep::Sweep;
 use std::path::PathBuf;
@@ -82,13 +79,8 @@ pub struct SweepArguments {
     /// Instructions to compute with: auto (the best of this CPU) or portable (slower; the same bits on every machine)
     #[arg(long, value_name = "KIND")]
     pub kernel: Option<Kernel>,
-    /// Threads to work on [default: all cores]; the result does not depend on it
-    #[arg(long, value_name = "N", value_parser = threads)]
-    pub threads: Option<u64>,
     #[command(flatten)]
-    pub memory: MemoryArguments,
-    #[command(flatten)]
-    pub cache: CacheArguments,
+    pub machine: MachineArguments,
     /// Folder for results, and for partitions that are done
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -130,19 +122,5 @@ impl SweepArguments {
             kernel: self.kernel,
             ..Overrides::default()
         }
-    }
-
-    /// What may be used of memory and disk.
-    pub fn room(&self) -> Result<Room> {
-        let room = self.memory.room()?;
-        Ok(match self.cache.folder() {
-            Some(folder) => room.with_cache(folder),
-            None => room,
-        })
-    }
-
-    /// How many threads.
-    pub fn threads(&self) -> usize {
-        threads_or_all(self.threads)
     }
 }

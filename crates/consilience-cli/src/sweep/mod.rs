@@ -28,7 +28,7 @@ pub fn run(arguments: &SweepArguments) -> Result<ExitCode> {
     let document = match arguments.engine.engine {
         slurm::EngineName::Threads => {
             arguments.engine.refuse_leftovers()?;
-            let (room, threads) = (arguments.room()?, arguments.threads());
+            let (room, threads) = (arguments.machine.room()?, arguments.machine.threads());
             let rows = Rows::read(file.clone(), threads, &room, &bar)?;
             let kept = kept(arguments.out.as_deref(), &file, || rows.hashes())?;
             let bench = OnThreads::new(rows, threads, room, clock::of_threads());
@@ -40,8 +40,13 @@ pub fn run(arguments: &SweepArguments) -> Result<ExitCode> {
                     "a sweep on a cluster keeps its partitions in a folder that all nodes see; name it by --out",
                 ));
             };
-            let bench =
-                slurm::OnSlurm::new(&file, out, &arguments.engine, arguments.room()?, &bar)?;
+            let bench = slurm::OnSlurm::new(
+                &file,
+                out,
+                &arguments.engine,
+                arguments.machine.room()?,
+                &bar,
+            )?;
             let kept = kept(Some(out), &file, || bench.hashes())?;
             go(&sweep, &file, &bench, &*kept, &bar)?
         }
