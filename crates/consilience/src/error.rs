@@ -91,6 +91,10 @@ pub enum Error {
         /// What, and what to do.
         message: String,
     },
+    /// Questions or answers did not get through: a machine or the way to it is at fault, and the study and its data
+    /// may be fine.
+    #[error("{0}")]
+    Transport(String),
     /// Nothing is wrong, but answers are awaited that others have to give.
     #[error("{0}")]
     Waiting(Box<Waiting>),

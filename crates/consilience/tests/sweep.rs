@@ -4,6 +4,7 @@
 
 use consilience::engine::{Observer, Silent};
 use consilience::plan::{Plan, Room, Rows};
+use consilience::run::{Courier, OpenRound, Run};
 use consilience::study::{Combine, Local, Overrides, SplitBy, StudyFile};
 use consilience::sweep::{
     Bench, Cell, CellName, CellTime, Document, Folder, Kept, OnThreads, Sweep, Watch,
@@ -286,6 +287,62 @@ fn a_sweep_that_was_stopped_goes_on_where_it_was() {
     refused(&file, "data", "no cell of a sweep");
     std::fs::remove_file(cells.join("random-1-2.json")).unwrap();
     assert_eq!(sweep.run(&file, &bench, &kept, &Quiet).unwrap(), whole);
+}
+
+/// Partitions through run directories, whose workers answer, or lose everything from some round on.
+struct OnFiles<'a> {
+    file: &'a StudyFile,
+    folder: &'a Path,
+    lost_from: u64,
+}
+
+/// Answers open rounds up to a limit.
+struct Workers(u64);
+
+impl Courier for Workers {
+    fn fetch(&self, open: &OpenRound) -> Result<()> {
+        if open.number >= self.0 {
+            return Err(Error::Transport(format!("round {}: the post is lost", open.number)));
+        }
+        open.run.work_all(&open.missing, 1, false, &(), &Default::default()).map(|_| ())
+    }
+}
+
+impl Bench for OnFiles<'_> {
+    fn measure(
+        &self,
+        name: &CellName,
+        methods: &[Combine],
+        votes: bool,
+        observer: &dyn Observer,
+    ) -> Result<(Cell, Option<CellTime>)> {
+        let mut own = self.file.clone();
+        name.apply(&mut own.study);
+        let run = Run::split(own, &self.folder.join(name.stem()))?;
+        let workers = Workers(self.lost_from);
+        let cell = run.measure(name, &self.file.study, methods, votes, &workers, observer)?;
+        Ok((cell, None))
+    }
+}
+
+#[test]
+fn runs_give_the_bits_of_threads_and_a_lost_machine_is_no_finding() {
+    let file = study(Overrides::default());
+    let sweep = Sweep { shards: vec![1, 3], repeats: 2, ..sweep() };
+    let runs = tempfile::tempdir().unwrap();
+    let bench = OnFiles { file: &file, folder: runs.path(), lost_from: u64::MAX };
+    assert_eq!(sweep.run(&file, &bench, &(), &Quiet).unwrap(), run(&sweep, 2));
+
+    // Wherever the machines are lost: the sweep ends there, and keeps no cell that says a method failed.
+    for lost_from in 1..12 {
+        let (runs, kept) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let cells = Folder::new(kept.path(), &file, &["data".to_string()]).unwrap();
+        let bench = OnFiles { file: &file, folder: runs.path(), lost_from };
+        let error = sweep.run(&file, &bench, &cells, &Quiet).unwrap_err();
+        assert!(error.to_string().contains("the post is lost"), "{lost_from}: {error}");
+        let cells = std::fs::read_dir(kept.path().join("cells")).map_or(0, Iterator::count);
+        assert_eq!(cells, 0, "{lost_from}");
+    }
 }
 
 #[test]

@@ -121,7 +121,10 @@ impl Slurm {
         // `job` or `job;cluster`
         let job = out.trim().split(';').next().unwrap_or("").to_string();
         if job.is_empty() || !job.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(Error::numeric(format!("sbatch gave no job number but `{}`", out.trim())));
+            return Err(Error::Transport(format!(
+                "sbatch gave no job number but `{}`",
+                out.trim()
+            )));
         }
         Ok(job)
     }
@@ -182,7 +185,7 @@ fn run_command(mut command: Command, name: &str) -> Result<String> {
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let said = said.trim();
-    Err(Error::numeric(format!("{name} failed: {said}\n{}", advice(said))))
+    Err(Error::Transport(format!("{name} failed: {said}\n{}", advice(said))))
 }
 
 /// What to do about what a command of Slurm's says.
@@ -263,7 +266,7 @@ pub fn split_words(text: &str) -> Result<Vec<String>> {
 }
 
 fn give_up(open: &OpenRound) -> Error {
-    Error::numeric(format!(
+    Error::Transport(format!(
         "round {}: {} did not answer in {ATTEMPTS} jobs; the same command tries again once {} is removed{}",
         open.number,
         counted(open.missing.len(), "shard"),

@@ -37,7 +37,12 @@ impl Engine for Remembering<'_> {
             .filter(|(_, a)| a.is_none())
             .map(|(q, _)| q.clone())
             .collect();
-        let mut new = self.engine.ask(&unknown, answered)?.into_iter();
+        // A round without a question is none.
+        let new = match unknown.is_empty() {
+            true => Vec::new(),
+            false => self.engine.ask(&unknown, answered)?,
+        };
+        let mut new = new.into_iter();
         for (question, slot) in questions.iter().zip(&mut all) {
             if slot.is_none() {
                 let answers = new.next().expect("an engine answers every question");

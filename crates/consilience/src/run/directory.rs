@@ -309,7 +309,9 @@ impl Run {
         let _lock = self.lock()?;
         remove(&self.failure_path())?;
         let result = work();
-        if let Err(error @ (Error::Input { .. } | Error::Numeric { .. })) = &result {
+        if let Err(error @ (Error::Input { .. } | Error::Numeric { .. } | Error::Transport(_))) =
+            &result
+        {
             // Those who wait for questions are to know. If that fails too, the error is still the one to
             // report.
             let _ = crate::draft::write(&self.failure_path(), format!("{error}\n"));
