@@ -181,7 +181,7 @@ fn flights_and_all_flags_have_the_bits_of_threads() {
         "$PROGRAM" select {choice:?} --json --quiet > choice-1.json
         "$PROGRAM" select {choice:?} --json --quiet --engine slurm --run choice.run > choice-2.json
         "$PROGRAM" select {choice:?} --quiet --engine slurm --run detached.run --detach
-        sweep="--shards 1,3 --repeats 1 --local importance --combine normal,cmc-is,exact --quiet"
+        sweep="--shards 1,3 --repeats 2 --local importance --combine normal,cmc-is,exact --quiet"
         "$PROGRAM" sweep s.toml $sweep --out sweep-1 > /dev/null
         "$PROGRAM" sweep s.toml $sweep --out sweep-2 --engine slurm > /dev/null
         for _ in $(seq 600); do [ -f detached.run/result.json ] && break; sleep 0.25; done

@@ -285,6 +285,22 @@ fn a_sweep_that_was_stopped_goes_on_where_it_was() {
     refused(&file, "data", "another partition");
     std::fs::write(cells.join("random-1-2.json"), &first[..first.len() / 2]).unwrap();
     refused(&file, "data", "no cell of a sweep");
+    // Whole, but not what a sweep finds.
+    let whole_cell: serde_json::Value = serde_json::from_slice(&first).unwrap();
+    let spoiled: [fn(&mut serde_json::Value); 5] = [
+        |cell| cell["combinations"][0]["chooses"] = 99.into(),
+        |cell| cell["combinations"][0]["chooses"] = serde_json::Value::Null,
+        |cell| cell["combinations"][0]["models"].as_array_mut().unwrap().truncate(2),
+        |cell| cell["combinations"][0]["models"][0]["log_evidence"]["se"] = (-1.0).into(),
+        |cell| cell["votes"][0]["chooses"] = 99.into(),
+    ];
+    for spoil in spoiled {
+        let mut written = whole_cell.clone();
+        spoil(&mut written["cell"]);
+        std::fs::write(cells.join("random-1-1.json"), written.to_string()).unwrap();
+        refused(&file, "data", "no sweep of 3 models finds");
+    }
+    std::fs::write(cells.join("random-1-1.json"), &first).unwrap();
     std::fs::remove_file(cells.join("random-1-2.json")).unwrap();
     assert_eq!(sweep.run(&file, &bench, &kept, &Quiet).unwrap(), whole);
 }

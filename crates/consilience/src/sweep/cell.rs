@@ -177,6 +177,22 @@ impl Cell {
     pub(crate) fn is(&self, name: &CellName) -> bool {
         self.by == name.by.to_string() && self.shards == name.shards && self.repeat == name.repeat
     }
+
+    /// Whether it can have been found for so many models: what was kept may have been changed since.
+    pub(crate) fn is_sound(&self, models: usize) -> bool {
+        let sound = |e: &Estimate| e.value.is_finite() && e.se.is_none_or(|se| se >= 0.0);
+        let combined = |c: &CellCombination| {
+            let values: Vec<f64> = c.models.iter().map(|m| m.log_evidence.value).collect();
+            match c.chooses {
+                None => values.is_empty() && c.error.is_some(),
+                Some(chosen) => values.len() == models && chosen == best(&values),
+            }
+        };
+        let voted = |v: &CellVote| v.models.len() == models && v.chooses < models;
+        let evidences = self.combinations.iter().flat_map(|c| &c.models).map(|m| &m.log_evidence);
+        let mut numbers = evidences.chain(self.votes.iter().flat_map(|v| &v.models));
+        self.combinations.iter().all(combined) && self.votes.iter().all(voted) && numbers.all(sound)
+    }
 }
 
 impl CellCombination {

@@ -214,7 +214,15 @@ impl Sweep {
         let names = self.cells();
         let mut found: Vec<Option<Measured>> = Vec::new();
         for name in &names {
-            found.push(kept.get(name)?.filter(|(cell, _)| self.is_answered_by(name, cell)));
+            let cell = kept.get(name)?;
+            if cell.as_ref().is_some_and(|(cell, _)| !cell.is_sound(models.len())) {
+                return Err(Error::input(format!(
+                    "the cell {} that was kept holds what no sweep of {} models finds; remove it, and it is computed again",
+                    name.stem(),
+                    models.len()
+                )));
+            }
+            found.push(cell.filter(|(cell, _)| self.is_answered_by(name, cell)));
         }
         let open: Vec<usize> = (0..names.len()).filter(|&k| found[k].is_none()).collect();
         let done = AtomicUsize::new(names.len() - open.len());
