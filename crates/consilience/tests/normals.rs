@@ -4,7 +4,7 @@ mod common;
 
 use common::Case;
 use consilience::combine::{Evidence, combine};
-use consilience::engine::{Remembering, Session, Silent};
+use consilience::engine::{Session, Silent};
 use consilience::fit::Summary;
 use consilience::math::{Cholesky, Matrix, dot};
 use consilience::study::{Combine, StudyFile};
@@ -31,12 +31,13 @@ fn both(study: &Case) -> [Evidence; 2] {
     let study = StudyFile::parse(&study.text(), Path::new("study.toml")).unwrap();
     let plan = Plan::new(study, 2, &Silent).unwrap();
     let counting = Counting(plan.engine(), AtomicUsize::new(0));
-    let engine = Remembering::new(&counting);
+    let session = Session::new(&counting, &Silent).remembering();
     let found = [Combine::Normal, Combine::NormalUncorrected].map(|kind| {
         let mut setting = plan.settings[0].clone();
         setting.options.combine = kind;
-        combine(&Session::new(&engine, &Silent), &[setting]).unwrap().remove(0)
+        combine(&session, &[setting]).unwrap().remove(0)
     });
+    assert_eq!(session.traffic().rounds, 1, "what is remembered is no round");
     assert_eq!(counting.1.into_inner(), 1, "the second asks nothing new");
     found
 }

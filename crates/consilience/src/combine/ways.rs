@@ -1,7 +1,7 @@
 //! Several combinations of one study side by side, over the same fits, with the votes beside them.
 
 use super::{Baseline, Evidence, Fits, Setting, combine, upsampled, votes};
-use crate::engine::{Engine, Observer, Remembering, Session, Traffic};
+use crate::engine::{Engine, Observer, Session, Traffic};
 use crate::fit::Summary;
 use crate::question::Question;
 use crate::study::{Combine, Local};
@@ -28,8 +28,7 @@ pub(crate) fn ways(
     methods: &[Combine],
     with_votes: bool,
 ) -> Result<Ways> {
-    let engine = Remembering::new(engine);
-    let session = Session::resume(&engine, observer, so_far);
+    let session = Session::resume(engine, observer, so_far).remembering();
     let settings: Vec<Setting> = settings.iter().map(with_fits).collect();
     let votes = match with_votes {
         true => of_its_own(all_votes(&session, &settings))?,

@@ -1,12 +1,10 @@
 //! Engines carry questions to shards and answers back, and know no statistics.
 
 mod clock;
-mod remembering;
 mod session;
 mod threads;
 
 pub use clock::Clock;
-pub use remembering::Remembering;
 pub use session::{Observer, Progress, Round, Session, Silent, Traffic};
 pub use threads::Threads;
 pub(crate) use threads::pool;

@@ -5,7 +5,7 @@ use crate::data::read::Event;
 use crate::question::{Answers, Listed, Question};
 use crate::{Error, Result};
 use serde::Serialize;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
 
 /// What passed between the centre and the shards.
@@ -74,6 +74,8 @@ pub struct Session<'a> {
     observer: &'a dyn Observer,
     traffic: Cell<Traffic>,
     progress: Cell<Progress>,
+    /// Questions that are dear, and what shards said to them, where it is not to ask twice.
+    known: Option<RefCell<Vec<(Question, Answers)>>>,
 }
 
 impl<'a> Session<'a> {
@@ -88,7 +90,13 @@ impl<'a> Session<'a> {
         observer: &'a dyn Observer,
         so_far: Traffic,
     ) -> Session<'a> {
-        Session { engine, observer, traffic: Cell::new(so_far), progress: Cell::default() }
+        let (traffic, progress) = (Cell::new(so_far), Cell::default());
+        Session { engine, observer, traffic, progress, known: None }
+    }
+
+    /// The same, but the shards' own fits are asked for once: several combinations then share them.
+    pub fn remembering(self) -> Session<'a> {
+        Session { known: Some(RefCell::default()), ..self }
     }
 
     /// How many shards there are.
@@ -118,6 +126,29 @@ impl<'a> Session<'a> {
 
     /// One round: every question to every shard. Each answer is checked against its question.
     pub fn ask(&self, questions: &[Question]) -> Result<Vec<Answers>> {
+        let Some(known) = &self.known else { return self.put(questions) };
+        let recall = |question: &Question| {
+            let known = known.borrow();
+            known.iter().find(|(asked, _)| asked == question).map(|(_, answers)| answers.clone())
+        };
+        let mut all: Vec<Option<Answers>> = questions.iter().map(recall).collect();
+        let open = questions.iter().zip(&all).filter(|(_, answers)| answers.is_none());
+        let open: Vec<Question> = open.map(|(question, _)| question.clone()).collect();
+        // A round without a question is none.
+        let new = if open.is_empty() { Vec::new() } else { self.put(&open)? };
+        for (slot, (question, answers)) in
+            all.iter_mut().filter(|slot| slot.is_none()).zip(open.into_iter().zip(new))
+        {
+            if matches!(question, Question::Fit(_)) {
+                known.borrow_mut().push((question, answers.clone()));
+            }
+            *slot = Some(answers);
+        }
+        Ok(all.into_iter().flatten().collect())
+    }
+
+    /// Puts questions to the shards.
+    fn put(&self, questions: &[Question]) -> Result<Vec<Answers>> {
         let mut traffic = self.traffic.get();
         traffic.rounds += 1;
         let begins = self.observer.round(&Round {

@@ -160,7 +160,7 @@ impl Current {
             lean *= 10.0;
         }
         Err(Error::numeric(
-            "the log density has no curvature to climb by: is it flat or unbounded? Use a prior with a finite spread",
+            "the log density has no curvature to climb by: is it flat or unbounded? Use a prior with a finite spread, and scale() for columns that are far from 0",
         ))
     }
 
