@@ -65,6 +65,9 @@ pub enum Command {
     /// Write a study file with comments for a data file
     #[command(after_help = INIT_EXAMPLES)]
     Init(InitArguments),
+    /// Write the codebook of a study's data: with it as [schema], shards need not be asked about columns
+    #[command(after_help = SCHEMA_EXAMPLES)]
+    Schema(SchemaArguments),
     /// Write simulated data of any size, to try things on
     #[command(after_help = SIMULATE_EXAMPLES)]
     Simulate(SimulateArguments),
@@ -150,6 +153,28 @@ Examples:
   consilience init patients.csv
   consilience init patients.csv --outcome cured --out cured.toml
   consilience init 'parts/*.parquet' --out - | less";
+
+const SCHEMA_EXAMPLES: &str = "\
+Before anything is computed shards are asked which levels factors have, and what the mean and sd are that
+scale() and others need: a round or more. A study that states this under [schema] asks nothing of the
+kind; its rows are checked against it on the way. The command prints such a [schema], with all digits, so
+that results have the same bits:
+
+  [schema]
+  carrier = { levels = [\"9E\", \"AA\", \"DL\"] }                       # the reference first
+  dep_delay = { type = \"number\" }
+  distance = { type = \"number\", mean = 1048.37, sd = 735.91 }      # for scale(distance)
+  late = { type = \"number\", mean = 0.4, sd = 0.49, observations = 327346 }   # the outcome
+
+Levels may be put in another order and rare ones taken out of the data; mean and sd may come from earlier
+data: they define what scale() is. A [schema] that the study has already is not looked at. Of a run
+directory the answers are taken that its shards have given. docs/study.md describes every key.
+
+Examples:
+  consilience schema study.toml
+  consilience schema study.toml >> study.toml
+  consilience schema study.toml --out schema.toml
+  consilience schema run/";
 
 const SIMULATE_EXAMPLES: &str = "\
 higgs: collisions of the shape of the UCI HIGGS data set. A label, 21 measurements (momenta, angles,
@@ -372,6 +397,22 @@ pub struct InitArguments {
     /// Replace the file if it is there
     #[arg(long)]
     pub force: bool,
+}
+
+/// What to write a codebook of.
+#[derive(Debug, Args)]
+pub struct SchemaArguments {
+    #[command(flatten)]
+    pub study: StudyArguments,
+    /// The file to write [default: stdout]
+    #[arg(long, short, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Replace the file if it is there
+    #[arg(long)]
+    pub force: bool,
+    /// No progress bar
+    #[arg(long, short)]
+    pub quiet: bool,
 }
 
 /// What to simulate.

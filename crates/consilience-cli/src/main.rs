@@ -16,6 +16,7 @@ mod overview;
 mod plot;
 mod progress;
 mod run;
+mod schema;
 mod select;
 mod shell;
 mod simulate;
@@ -31,7 +32,7 @@ use clap::Parser;
 use consilience::compare::Comparison;
 use consilience::draft;
 use consilience::plan::{Extras, Plan};
-use consilience::study::StudyFile;
+use consilience::study::{Schedule, StudyFile};
 use consilience::{Error, Result};
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -78,13 +79,20 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         Command::Experiment(arguments) => experiment::run(arguments),
         Command::Baselines(arguments) => show_baselines(arguments),
         Command::Check(arguments) => {
-            let plan = plan(arguments, &progress::Bar::new(false))?;
+            let mut study = StudyFile::read_with(&arguments.study, &arguments.overrides())?;
+            // Nothing is computed, so that nothing is asked ahead.
+            study.study.evidence.schedule = Schedule::Gentle;
+            let plan = plan_of(study, arguments, &progress::Bar::new(false))?;
             print(&overview::of(&plan, &arguments.study))?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Plot(arguments) => plot::run(arguments),
         Command::Init(arguments) => {
             print(&init::write(arguments)?)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Schema(arguments) => {
+            print(&schema::write(arguments)?)?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Simulate(arguments) => {
@@ -104,7 +112,10 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn plan(arguments: &StudyArguments, bar: &progress::Bar) -> Result<Plan> {
-    let study = StudyFile::read_with(&arguments.study, &arguments.overrides())?;
+    plan_of(StudyFile::read_with(&arguments.study, &arguments.overrides())?, arguments, bar)
+}
+
+fn plan_of(study: StudyFile, arguments: &StudyArguments, bar: &progress::Bar) -> Result<Plan> {
     let (room, wanted) = (arguments.machine.room()?, arguments.machine.threads());
     let threads = room.threads(wanted);
     if threads < wanted {

@@ -175,13 +175,7 @@ fn the_response_knows_its_moments() {
         let n = values.len() as f64;
         let mean = values.iter().sum::<f64>() / n;
         let variance = values.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / (n - 1.0);
-        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-        let greatest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        assert_eq!((response.rows, response.weight), (30, 30.0));
-        close(
-            &[response.mean, response.sd, response.min, response.max],
-            &[mean, variance.sqrt(), least, greatest],
-            formula,
-        );
+        assert_eq!(response.weight, 30.0);
+        close(&[response.mean, response.sd], &[mean, variance.sqrt()], formula);
     }
 }

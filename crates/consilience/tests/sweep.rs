@@ -95,7 +95,7 @@ fn a_sweep_says_what_single_comparisons_say() {
     let sweep = sweep();
     let found = run(&sweep, 2);
     assert_eq!(found.cells.len(), 2 * 3 * 3);
-    // Evidences, to the bit; `exact` is computed once per seed, and any split has it up to rounding.
+    // Evidences, to the bit; `exact` is computed once per seed, and any split has it up to its error.
     for cell in &found.cells {
         for way in &cell.combinations {
             let combine: Combine = way.method.parse().unwrap();
@@ -103,7 +103,8 @@ fn a_sweep_says_what_single_comparisons_say() {
             for (model, alone) in way.models.iter().zip(alone) {
                 let value = model.log_evidence.value;
                 if combine == Combine::Exact && (cell.shards > 1 || cell.by != "random") {
-                    assert!((value - alone).abs() < 1e-8, "{value} {alone}");
+                    let se = model.log_evidence.se.unwrap();
+                    assert!((value - alone).abs() < 4.0 * 2.0_f64.sqrt() * se, "{value} {alone}");
                 } else {
                     assert_eq!(value.to_bits(), alone.to_bits(), "{} {}", way.method, cell.shards);
                 }
@@ -350,7 +351,7 @@ fn runs_give_the_bits_of_threads_and_a_lost_machine_is_no_finding() {
     assert_eq!(sweep.run(&file, &bench, &(), &Quiet).unwrap(), run(&sweep, 2));
 
     // Wherever the machines are lost: the sweep ends there, and keeps no cell that says a method failed.
-    for lost_from in 1..12 {
+    for lost_from in 1..6 {
         let (runs, kept) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let cells = Folder::new(kept.path(), &file, &["data".to_string()]).unwrap();
         let bench = OnFiles { file: &file, folder: runs.path(), lost_from };

@@ -12,6 +12,7 @@ mod memory;
 mod output;
 mod plot;
 mod runs;
+mod schema;
 mod select;
 #[path = "../shared/mod.rs"]
 mod shared;

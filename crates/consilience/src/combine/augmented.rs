@@ -107,8 +107,10 @@ impl Augmented {
 }
 
 impl Combination for Augmented {
-    fn next(&mut self, answers: Option<Answers>) -> Result<Next> {
-        let Some(answers) = answers else { return Ok(Next::Ask(self.question().into())) };
+    fn next(&mut self, mut answers: Vec<Answers>) -> Result<Next> {
+        let Some(answers) = answers.pop() else {
+            return Ok(Next::Ask(vec![self.question().into()]));
+        };
         Ok(Next::Done(Box::new(self.evidence(answers.each::<Augment>()?)?)))
     }
 }

@@ -54,7 +54,7 @@ impl CmcIs {
         let asked = Weigh(self.setting.points(draws.thetas.clone()));
         let question = asked.clone().into();
         self.stage = Stage::Weigh(Box::new(Pending { fits, asked, normals, draws }));
-        Ok(Next::Ask(question))
+        Ok(Next::Ask(vec![question]))
     }
 
     fn weighed(&self, pending: Pending, answers: Answers) -> Result<Next> {
@@ -75,13 +75,13 @@ impl CmcIs {
 }
 
 impl Combination for CmcIs {
-    fn next(&mut self, answers: Option<Answers>) -> Result<Next> {
-        match (std::mem::replace(&mut self.stage, Stage::Start), answers) {
+    fn next(&mut self, mut answers: Vec<Answers>) -> Result<Next> {
+        match (std::mem::replace(&mut self.stage, Stage::Start), answers.pop()) {
             (Stage::Fit, Some(answers)) => self.fitted(Fits::of(answers)?),
             (Stage::Weigh(pending), Some(answers)) => self.weighed(*pending, answers),
             _ => {
                 self.stage = Stage::Fit;
-                Ok(Next::Ask(self.setting.fit()))
+                Ok(Next::Ask(vec![self.setting.fit()]))
             }
         }
     }

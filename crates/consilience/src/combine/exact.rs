@@ -1,9 +1,12 @@
 //! Exact up to Monte Carlo error, in a few rounds.
 //!
+//! Where there is one peak for sure, each shard first sends the parabola that its own likelihood is like at its own
+//! peak, and the peak of their sum is where the search begins.
 //! Rounds of expansions find the peaks of the full posterior: every shard sends log f_s, its gradient and
-//! Hessian at the points where the climbs are, and their sums are those of all the data. One round at points
-//! along the axes of the curvature tells to which sides the posterior falls slowly. Then importance rounds:
-//! draws θ_k from a mixture g over the peaks go out, each shard returns log f_s(θ_k), and
+//! Hessian (and third derivatives, where these are cheap) at the points where the climbs are, and their sums are those
+//! of all the data. Log densities at points along the axes of the curvature tell to which sides the posterior falls
+//! slowly. Then importance rounds: draws θ_k from a mixture g over the peaks go out, each shard returns log f_s(θ_k),
+//! and
 //!
 //! ```text
 //! log p(y) ≈ log mean_k exp( Σ_s log f_s(θ_k) − log g(θ_k) ),
@@ -17,14 +20,16 @@ use super::{
     Agreement, Combination, CombineDiagnostics, Fits, Next, PosteriorDraws, Setting, homogeneity,
     leave_one_out, rank,
 };
-use crate::estimate::search::{Heard, Settings, Wish};
+use crate::estimate::search::{Heard, PointSet, Settings, Wish};
 use crate::estimate::{Search, Weighted};
 use crate::math::{Matrix, stream};
-use crate::model::{Coordinates, unbounded};
-use crate::question::{Answers, Expand, Weigh};
-use crate::study::{Local, Points};
+use crate::model::{Coordinates, Model, unbounded};
+use crate::question::cubic::MOST_PARAMETERS;
+use crate::question::{Answers, Cubic, Expand, Locate, Points, Question, Weigh};
+use crate::study::{EvidenceOptions, Local, Schedule};
 use crate::target::Expansion;
-use crate::{Level, Result, Warning};
+use crate::{Error, Level, Result, Warning, study};
+use std::sync::Arc;
 
 /// The share of the posterior beyond which a second peak is worth saying.
 const WORTH_SAYING: f64 = 0.01;
@@ -34,7 +39,10 @@ const WORTH_SAYING: f64 = 0.01;
 const TOLERANCE: f64 = 1e-6;
 
 /// Half a squared Newton decrement at which a mode was not reached: nats that it may be below the peak.
-const REACHED: f64 = 1e-3;
+const REACHED: f64 = 1e-2;
+
+/// Multiplications beyond which third derivatives cost more than the round that they save.
+const CHEAP: f64 = 1e9;
 
 /// The combination by climbs and importance rounds.
 pub(super) struct Exact {
@@ -49,6 +57,8 @@ pub(super) struct Exact {
 enum Stage {
     Start,
     Fit,
+    /// Where the shards think the peak is, if that did not ride on an earlier round.
+    Locate(Locate),
     Search(Box<Searching>),
     Again(Box<Again>),
 }
@@ -61,10 +71,29 @@ struct Searching {
     by_shard: Option<Vec<Vec<f64>>>,
 }
 
+/// Every shard's expansions at the points that were asked about.
+type Each<'a> = (&'a Points, Vec<Vec<Expansion>>);
+
 /// What was asked last.
 enum Asked {
     Expand(Expand),
     Weigh(Weigh),
+    Cubic(Cubic),
+    Ahead { expand: Option<Expand>, draws: Weigh },
+}
+
+impl Asked {
+    fn questions(&self) -> Vec<Question> {
+        match self {
+            Asked::Expand(question) => vec![question.clone().into()],
+            Asked::Weigh(question) => vec![question.clone().into()],
+            Asked::Cubic(question) => vec![question.clone().into()],
+            Asked::Ahead { expand, draws } => {
+                let expand = expand.iter().map(|question| question.clone().into());
+                expand.chain([draws.clone().into()]).collect()
+            }
+        }
+    }
 }
 
 impl Exact {
@@ -73,12 +102,23 @@ impl Exact {
     }
 
     fn begin(&mut self) -> Result<Next> {
+        if self.setting.located.is_none() && is_sought(&self.setting.model, &self.setting.options) {
+            let start = self.setting.model.start();
+            let thetas = Matrix::from_rows(1, start.len(), start);
+            let question = Locate(self.setting.points(thetas));
+            self.stage = Stage::Locate(question.clone());
+            return Ok(Next::Ask(vec![question.into()]));
+        }
+        self.begin_search()
+    }
+
+    fn begin_search(&mut self) -> Result<Next> {
         let (model, options) = (&self.setting.model, &self.setting.options);
         let settings = Settings {
             draws: options.draws,
             se_target: options.se_target,
             rounds: options.rounds,
-            even: options.points == Points::Sobol,
+            even: options.points == study::Points::Sobol,
             single: model.has_one_peak(),
             noise: model.noise(),
             tolerance: TOLERANCE,
@@ -87,87 +127,149 @@ impl Exact {
         let rng = stream(options.seed, model.stream(), u64::MAX, "exact");
         let coordinates = Coordinates::new(&model.free_priors(), 1.0);
         let search = Search::new(coordinates, model.start(), settings, rng);
-        self.go_on(search, None, None)
+        let search = search.from_near(self.setting.peak(), self.thirds_are_cheap());
+        self.go_on(search, None, None, None)
+    }
+
+    /// Whether third derivatives are worth their work. That depends on the data alone, so that every engine does the
+    /// same.
+    fn thirds_are_cheap(&self) -> bool {
+        let Setting { model, surveys, .. } = &self.setting;
+        let rows: f64 = surveys.iter().map(|s| s.observations).sum();
+        let full: f64 = surveys.iter().flat_map(|s| &s.nonzero).sum();
+        let (d, each) = (model.dim() as f64, full / rows.max(1.0));
+        self.setting.located.is_some()
+            && model.dim() <= MOST_PARAMETERS
+            && d * rows * each * each < CHEAP
+    }
+
+    fn usual_rounds(&self) -> u64 {
+        if self.setting.located.is_some() { 3 } else { 8 }
+    }
+
+    /// A question about the log density at these points.
+    fn weigh(&self, set: PointSet) -> Weigh {
+        let mut points = self.setting.points(set.thetas);
+        points[0].rule = set.rule;
+        Weigh(points)
+    }
+
+    /// A question about the expansions at these points.
+    fn expand(&self, points: &[Vec<f64>]) -> Expand {
+        let d = self.setting.model.dim();
+        let thetas = Matrix::from_rows(points.len(), d, points.concat());
+        Expand(self.setting.points(thetas))
     }
 
     /// Tells the search what the shards said, and asks them what it wants next. `by_shard` is log f_s of the
-    /// draws so far, if it will be needed.
+    /// draws so far, if it will be needed; `each` are the shards' own expansions, where they were asked for.
     fn go_on(
         &mut self,
         mut search: Search,
         mut by_shard: Option<Vec<Vec<f64>>>,
         heard: Option<Heard>,
+        each: Option<Each<'_>>,
     ) -> Result<Next> {
-        let asked = match search.next(heard)? {
-            Wish::Expand(points) => {
-                let (count, d) = (points.len(), self.setting.model.dim());
-                let thetas = Matrix::from_rows(count, d, points.concat());
-                Asked::Expand(Expand(self.setting.points(thetas)))
-            }
-            Wish::Weigh(thetas) => {
+        let wish = search.next(heard)?;
+        if let Some(each) = each {
+            self.compare(&search, each);
+        }
+        let asked = match wish {
+            Wish::Expand(points) => Asked::Expand(self.expand(&points)),
+            Wish::Weigh(set) => {
                 // Draws that the search has given up are of no use to it, and of none here.
                 if search.draws() == 0 {
                     by_shard = None;
                 }
-                Asked::Weigh(Weigh(self.setting.points(thetas)))
+                Asked::Weigh(self.weigh(set))
+            }
+            Wish::Cubic(theta) => {
+                let thetas = Matrix::from_rows(1, theta.len(), theta);
+                Asked::Cubic(Cubic(self.setting.points(thetas)))
+            }
+            Wish::Ahead { expand, draws } => {
+                by_shard = None;
+                let expand = expand.map(|theta| self.expand(&[theta]));
+                Asked::Ahead { expand, draws: self.weigh(draws) }
             }
             Wish::Done => return self.finish(search, by_shard),
         };
-        let question = match &asked {
-            Asked::Expand(question) => question.clone().into(),
-            Asked::Weigh(question) => question.clone().into(),
-        };
+        let questions = asked.questions();
         self.stage = Stage::Search(Box::new(Searching { search, asked, by_shard }));
-        Ok(Next::Ask(question))
+        Ok(Next::Ask(questions))
     }
 
-    fn heard(&mut self, talk: Searching, answers: Answers) -> Result<Next> {
+    fn heard(&mut self, talk: Searching, answers: Vec<Answers>) -> Result<Next> {
         let Searching { search, asked, mut by_shard } = talk;
+        let mut answers = answers.into_iter();
+        let mut next = || answers.next().ok_or_else(|| Error::numeric("a question has no answer"));
         match asked {
             Asked::Expand(question) => {
-                let (mut sums, shards) = answers.sum(&question)?;
-                self.note_rank(&question, &sums[0]);
+                let (mut sums, shards) = next()?.sum(&question)?;
+                self.note_rank(question.0[0].rows(), &sums[0]);
                 let heard = Heard::Expansions(sums.remove(0));
-                let next = self.go_on(search, by_shard, Some(heard))?;
-                if let Some(shards) = shards {
-                    self.compare(&question, &shards);
-                }
-                Ok(next)
+                let own = |shards: Vec<Vec<Vec<Expansion>>>| shards.into_iter().flatten().collect();
+                let each = shards.map(|shards| (&question.0[0], own(shards)));
+                self.go_on(search, by_shard, Some(heard), each)
             }
             Asked::Weigh(question) => {
-                let (mut sums, shards) = answers.sum(&question)?;
+                let (mut sums, shards) = next()?.sum(&question)?;
                 if self.setting.extras.leave_one_out {
                     leave_one_out::keep(&mut by_shard, shards)?;
                 }
-                self.go_on(search, by_shard, Some(Heard::Values(sums.remove(0))))
+                self.go_on(search, by_shard, Some(Heard::Values(sums.remove(0))), None)
+            }
+            Asked::Cubic(question) => {
+                let (mut sums, shards) = next()?.sum(&question)?;
+                let (at, thirds) = sums.remove(0);
+                self.note_rank(question.0[0].rows(), std::slice::from_ref(&at));
+                let own =
+                    |shard: Vec<(Expansion, _)>| shard.into_iter().map(|(at, _)| at).collect();
+                let each = shards.map(|s| (&question.0[0], s.into_iter().map(own).collect()));
+                self.go_on(search, by_shard, Some(Heard::Cubic(at, thirds)), each)
+            }
+            Asked::Ahead { expand, draws } => {
+                let (mut at, mut each) = (None, None);
+                if let Some(question) = &expand {
+                    let (mut sums, shards) = next()?.sum(question)?;
+                    self.note_rank(question.0[0].rows(), &sums[0]);
+                    at = sums.remove(0).pop();
+                    let own = |shards: Vec<Vec<_>>| shards.into_iter().flatten().collect();
+                    each = shards.map(|shards| (&question.0[0], own(shards)));
+                }
+                let (mut values, shards) = next()?.sum(&draws)?;
+                if self.setting.extras.leave_one_out {
+                    leave_one_out::keep(&mut by_shard, shards)?;
+                }
+                let heard = Heard::Ahead(at, values.remove(0));
+                self.go_on(search, by_shard, Some(heard), each)
             }
         }
     }
 
     /// Sees whether columns determine others, at the first point that has a curvature.
-    fn note_rank(&mut self, asked: &Expand, sums: &[Expansion]) {
-        let finite = |at: &Expansion| at.value.is_finite();
-        if let (None, Some(k)) = (&self.rank, sums.iter().position(finite)) {
-            let mut curvature = sums[k].hessian.clone();
+    fn note_rank<'a>(&mut self, points: impl Iterator<Item = &'a [f64]>, sums: &[Expansion]) {
+        let mut finite = points.zip(sums).filter(|(_, at)| at.value.is_finite());
+        if let (None, Some((theta, at))) = (&self.rank, finite.next()) {
+            let mut curvature = at.hessian.clone();
             curvature.scale(-1.0);
-            let priors = rank::prior_curvature(&self.setting, asked.0[0].thetas.row(k), 1.0);
+            let priors = rank::prior_curvature(&self.setting, theta, 1.0);
             self.rank = Some(rank::rank_note(&self.setting, &curvature, &priors));
         }
     }
 
     /// Compares the shards with each other at the best peak, if this round of expansions found it.
-    fn compare(&mut self, asked: &Expand, shards: &[Vec<Vec<Expansion>>]) {
-        let Stage::Search(talk) = &self.stage else { return };
+    fn compare(&mut self, search: &Search, (asked, shards): Each<'_>) {
         let (Some(number), Some(best), Some(shares)) =
-            (talk.search.new_best(), talk.search.best(), self.setting.shares())
+            (search.new_best(), search.best(), self.setting.shares())
         else {
             return;
         };
-        let (coordinates, theta) = (talk.search.coordinates(), asked.0[0].thetas.row(number));
+        let (coordinates, theta) = (search.coordinates(), asked.thetas.row(number));
         let mut own: Vec<Expansion> = shards
             .iter()
             .zip(shares)
-            .map(|(shard, share)| coordinates.score(&best.theta, theta, &shard[0][number], share))
+            .map(|(shard, share)| coordinates.score(&best.theta, theta, &shard[number], share))
             .collect();
         self.agreement = self.setting.compare_scores(&mut own);
     }
@@ -226,6 +328,11 @@ impl Exact {
     }
 }
 
+/// Whether shards are asked where they think a model's peak is: where there is one for sure, and rounds are to be few.
+pub(crate) fn is_sought(model: &Model, options: &EvidenceOptions) -> bool {
+    options.schedule != Schedule::Gentle && model.has_one_peak() && model.dim() > 0
+}
+
 /// The importance rounds may succeed from a point near the mode, and say so if not.
 fn not_reached(decrement: f64, rounds: usize) -> Option<Warning> {
     (decrement > REACHED).then(|| {
@@ -259,29 +366,39 @@ fn several_peaks(peaks: &[crate::estimate::search::Peak], names: &[&str]) -> Opt
 }
 
 impl Combination for Exact {
-    fn next(&mut self, answers: Option<Answers>) -> Result<Next> {
-        match (std::mem::replace(&mut self.stage, Stage::Start), answers) {
-            (Stage::Fit, Some(answers)) => {
+    fn next(&mut self, mut answers: Vec<Answers>) -> Result<Next> {
+        match std::mem::replace(&mut self.stage, Stage::Start) {
+            Stage::Fit => {
+                let answers =
+                    answers.pop().ok_or_else(|| Error::numeric("no shard has answered"))?;
                 self.fits = Some(Fits::of(answers)?);
                 self.begin()
             }
-            (Stage::Search(talk), Some(answers)) => self.heard(*talk, answers),
-            (Stage::Again(again), answers) => self.again(*again, answers),
+            Stage::Locate(question) => {
+                let answers =
+                    answers.pop().ok_or_else(|| Error::numeric("no shard has answered"))?;
+                let (mut found, _) = answers.sum(&question)?;
+                self.setting.located = Some(Arc::new(found.remove(0)));
+                self.begin_search()
+            }
+            Stage::Search(talk) => self.heard(*talk, answers),
+            Stage::Again(again) => self.again(*again, answers.pop()),
             // The shards' own evidences are only computed where they were asked for.
             _ if matches!(self.setting.options.local, Local::Auto | Local::None) => self.begin(),
             _ => {
                 self.stage = Stage::Fit;
-                Ok(Next::Ask(self.setting.fit()))
+                Ok(Next::Ask(vec![self.setting.fit()]))
             }
         }
     }
 
     fn rounds_left(&self) -> u64 {
         match &self.stage {
-            // Eight steps to a peak, a look around it, two rounds of draws: what well-behaved models take.
-            Stage::Start | Stage::Fit => 11,
+            // A point near the peak, a step with all that rides on it, draws: what well-behaved models take. Without
+            // such a point there are five more steps.
+            Stage::Start | Stage::Fit | Stage::Locate(_) => self.usual_rounds(),
             Stage::Search(talk) => match talk.search.rounds() {
-                (steps, 0) => 11_u64.saturating_sub(steps as u64).max(2),
+                (steps, 0) => self.usual_rounds().saturating_sub(steps as u64).max(2),
                 _ => 1,
             },
             Stage::Again(_) => 1,

@@ -195,7 +195,7 @@ impl Again {
             (None, _) => None,
         };
         Ok(match question {
-            Some(question) => (Next::Ask(question), Some(self)),
+            Some(question) => (Next::Ask(vec![question]), Some(self)),
             None => (Next::Done(warned(self.evidence)), None),
         })
     }

@@ -16,6 +16,7 @@ mod statistics;
 mod votes;
 mod ways;
 
+pub(crate) use exact::is_sought;
 pub use homogeneity::Agreement;
 pub use jump::{
     JumpMethod, JumpModel, JumpOptions, JumpResult, PairFactor, ShardJump, reversible_jump,
@@ -58,6 +59,9 @@ pub struct Setting {
     pub surveys: Vec<SurveyAnswer>,
     /// The user's options.
     pub options: EvidenceOptions,
+    /// The parabola that the likelihood of all rows is like, by the shards' own peaks, as an expansion at 0; `None`
+    /// where they were not asked.
+    pub located: Option<Arc<Expansion>>,
     /// What is known to be worth saying before anything has run.
     pub warnings: Vec<Warning>,
     /// What is wanted beside the evidence.
@@ -99,9 +103,25 @@ impl Setting {
         self.surveys.iter().map(|s| s.observations)
     }
 
+    /// Where the posterior's peak is about, by the shards' own peaks.
+    fn peak(&self) -> Option<Vec<f64>> {
+        let mut whole = Expansion::clone(self.located.as_ref()?);
+        for (j, prior) in self.model.free_priors().iter().enumerate() {
+            // As a normal around the prior's centre.
+            let centre = prior.centre();
+            let (_, _, bend) = prior.expand(centre);
+            let bend = if bend < 0.0 { bend } else { -prior.scale().unwrap_or(1.0).powi(-2) };
+            whole.gradient[j] -= bend * centre;
+            whole.hessian[(j, j)] += bend;
+        }
+        whole.hessian.scale(-1.0);
+        Some(Cholesky::new(&whole.hessian)?.solve(&whole.gradient))
+    }
+
     /// These points as a question may ask about them.
     fn points(&self, thetas: impl Into<Arc<Matrix>>) -> Vec<Points> {
-        vec![Points { model: self.model.clone(), share: self.share, thetas: thetas.into() }]
+        let (model, thetas) = (self.model.clone(), thetas.into());
+        vec![Points { model, share: self.share, thetas, rule: None }]
     }
 
     /// The question for the shards' own evidences.
@@ -254,16 +274,16 @@ impl CombineDiagnostics {
 
 /// What a combination wants next.
 pub(crate) enum Next {
-    /// This question, put to every shard.
-    Ask(Question),
+    /// These questions, put to every shard in one round.
+    Ask(Vec<Question>),
     /// Nothing: here is the evidence.
     Done(Box<Evidence>),
 }
 
 /// A combination of one model's answers.
 pub(crate) trait Combination {
-    /// Takes the answers to its last question (`None` at first) and goes on.
-    fn next(&mut self, answers: Option<Answers>) -> Result<Next>;
+    /// Takes the answers to its last questions, in their order (none at first), and goes on.
+    fn next(&mut self, answers: Vec<Answers>) -> Result<Next>;
 
     /// About how many rounds it still takes.
     fn rounds_left(&self) -> u64 {
@@ -290,7 +310,7 @@ pub struct Combining<'a> {
 struct Talk {
     setting: Setting,
     machine: Box<dyn Combination>,
-    answers: Option<Answers>,
+    answers: Vec<Answers>,
     evidence: Option<Evidence>,
 }
 
@@ -319,7 +339,7 @@ impl<'a> Combining<'a> {
                 _ => Box::new(exact::Exact::new(own)),
             };
             let setting = setting.clone();
-            self.models.push(Talk { setting, machine, answers: None, evidence: None });
+            self.models.push(Talk { setting, machine, answers: Vec::new(), evidence: None });
         }
         Ok(())
     }
@@ -334,15 +354,18 @@ impl<'a> Combining<'a> {
                 continue;
             }
             let model = &talk.setting.model;
-            match talk.machine.next(talk.answers.take()).map_err(|e| e.for_model(&model.name))? {
-                Next::Ask(question) => {
-                    // Questions of one kind become one, so that a pass over the rows serves many models.
-                    let joined = questions.iter_mut().position(|other| other.join(&question));
-                    let number = joined.unwrap_or(questions.len());
-                    if joined.is_none() {
-                        questions.push(question);
+            let answers = std::mem::take(&mut talk.answers);
+            match talk.machine.next(answers).map_err(|e| e.for_model(&model.name))? {
+                Next::Ask(own) => {
+                    for question in own {
+                        // Questions of one kind become one, so that a pass over the rows serves many models.
+                        let joined = questions.iter_mut().position(|other| other.join(&question));
+                        let number = joined.unwrap_or(questions.len());
+                        if joined.is_none() {
+                            questions.push(question);
+                        }
+                        asking.push((i, number));
                     }
-                    asking.push((i, number));
                 }
                 Next::Done(evidence) => {
                     let evidence = rank::noted(*evidence, &talk.setting);
@@ -360,15 +383,16 @@ impl<'a> Combining<'a> {
             done: self.models.len() - open().count(),
             rounds_left: open().map(|talk| talk.machine.rounds_left()).max().unwrap_or(1),
         });
-        for (number, mut answers) in self.session.ask(&questions)?.into_iter().enumerate() {
-            let askers: Vec<usize> =
-                asking.iter().filter(|(_, asked)| *asked == number).map(|(i, _)| *i).collect();
-            match askers[..] {
-                [alone] => self.models[alone].answers = Some(answers),
-                _ => (0..).zip(askers).for_each(|(part, i)| {
-                    self.models[i].answers = Some(answers.part(part));
-                }),
-            }
+        let mut all = self.session.ask(&questions)?;
+        let mut parts = vec![0; questions.len()];
+        for &(i, number) in &asking {
+            let alone = asking.iter().filter(|(_, asked)| *asked == number).count() == 1;
+            let own = match alone {
+                true => std::mem::replace(&mut all[number], Answers::Each(Vec::new())),
+                false => all[number].part(parts[number]),
+            };
+            parts[number] += 1;
+            self.models[i].answers.push(own);
         }
         Ok(true)
     }

@@ -111,9 +111,9 @@ impl Normal {
 }
 
 impl Combination for Normal {
-    fn next(&mut self, answers: Option<Answers>) -> Result<Next> {
-        match answers {
-            None => Ok(Next::Ask(self.setting.fit())),
+    fn next(&mut self, mut answers: Vec<Answers>) -> Result<Next> {
+        match answers.pop() {
+            None => Ok(Next::Ask(vec![self.setting.fit()])),
             Some(answers) => Ok(Next::Done(Box::new(evidence(&self.setting, Fits::of(answers)?)?))),
         }
     }

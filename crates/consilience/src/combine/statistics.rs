@@ -18,7 +18,7 @@ use crate::fit::{Diagnostics, FitOrder, Summary, fit};
 use crate::math::stream;
 use crate::model::{Centred, Coordinates, Gaussian, Likelihood, Model, Subposterior, Warped};
 use crate::question::{Answer, Answers, Expand, Points, Question, Weigh};
-use crate::study::{Combine, EvidenceOptions, Local};
+use crate::study::{Combine, EvidenceOptions, Local, Schedule};
 use crate::target::{Expansion, Target};
 use crate::{Error, Level, Result, Warning};
 use std::sync::Arc;
@@ -260,18 +260,23 @@ impl Pooled {
         let mut setting = self.setting.clone();
         setting.options.rounds = OWN_ROUNDS;
         setting.options.local = Local::None;
+        // There is nobody to save rounds for.
+        setting.options.schedule = Schedule::Gentle;
         setting.extras.leave_one_out = false;
         let mut machine = Exact::new(setting);
-        let mut answer = None;
+        let mut answers = Vec::new();
         loop {
-            match machine.next(answer.take())? {
+            match machine.next(answers)? {
                 Next::Done(mut evidence) => {
                     if let Some(seen) = &mut evidence.diagnostics {
                         (seen.newton_rounds, seen.weigh_rounds) = (0, 0);
                     }
                     return Ok(*evidence);
                 }
-                Next::Ask(question) => answer = Some(Answers::Sum(answered(all, &question)?)),
+                Next::Ask(asked) => {
+                    let answer = |question| Ok(Answers::Sum(answered(all, question)?));
+                    answers = asked.iter().map(answer).collect::<Result<_>>()?;
+                }
             }
         }
     }
@@ -297,10 +302,10 @@ impl Pooled {
 }
 
 impl Combination for Pooled {
-    fn next(&mut self, answers: Option<Answers>) -> Result<Next> {
+    fn next(&mut self, mut answers: Vec<Answers>) -> Result<Next> {
         let wanted = !matches!(self.setting.options.local, Local::Auto | Local::None);
-        match answers {
-            None if wanted => Ok(Next::Ask(self.setting.fit())),
+        match answers.pop() {
+            None if wanted => Ok(Next::Ask(vec![self.setting.fit()])),
             answers => {
                 let fits = answers.map(Fits::of).transpose()?;
                 Ok(Next::Done(Box::new(self.evidence(fits)?)))

@@ -33,6 +33,18 @@ pub enum Request {
     },
 }
 
+impl Request {
+    /// What it is about, as formulas write it.
+    pub(crate) fn subject(&self) -> String {
+        match self {
+            Request::Column(name) => Expr::Column(name.clone()).to_string(),
+            Request::Levels(expr) | Request::Moments(expr) | Request::Gram { expr, .. } => {
+                expr.to_string()
+            }
+        }
+    }
+}
+
 /// Rows that are described in one go.
 const BATCH: usize = 1 << 18;
 

@@ -199,7 +199,7 @@ fn codes(
             Err(Error::input_at(
                 table.place(row, Some(text)),
                 format!(
-                    "the level \"{}\" is unknown; the shards agreed on {}. Has the data changed since? Then start anew",
+                    "the level \"{}\" is unknown; the study's are {}. Have the data changed since these were agreed on? Then start anew",
                     name_at(row),
                     shown.join(", ")
                 ),

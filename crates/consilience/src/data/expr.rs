@@ -216,6 +216,22 @@ impl Expr {
         }
     }
 
+    /// Every part of the expression, itself first.
+    pub(crate) fn visit(&self, look: &mut impl FnMut(&Expr)) {
+        look(self);
+        match self {
+            Expr::Number(_) | Expr::Text(_) | Expr::Logical(_) | Expr::Column(_) => {}
+            Expr::Paren(e) | Expr::Unary(_, e) | Expr::Call(_, e) | Expr::Poly(e, _) => {
+                e.visit(look);
+            }
+            Expr::Scaled { expr, .. } => expr.visit(look),
+            Expr::Binary(_, left, right) => {
+                left.visit(look);
+                right.visit(look);
+            }
+        }
+    }
+
     /// The expression without `I()` and parentheses around it, which change no value.
     pub(crate) fn bare(&self) -> &Expr {
         match self {

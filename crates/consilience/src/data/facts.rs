@@ -99,10 +99,25 @@ pub struct GramFact {
     pub enough: bool,
 }
 
+/// Folds every eighth value, in eight lanes side by side.
+#[inline(always)]
+fn lanes(values: &[f64], start: f64, fold: impl Fn(f64, f64) -> f64) -> [f64; 8] {
+    let mut lanes = [start; 8];
+    let (whole, rest) = values.as_chunks::<8>();
+    for values in whole {
+        for (lane, x) in lanes.iter_mut().zip(values) {
+            *lane = fold(*lane, *x);
+        }
+    }
+    lanes.iter_mut().zip(rest).for_each(|(lane, x)| *lane = fold(*lane, *x));
+    lanes
+}
+
 impl Moments {
     /// The moments of these values; a weight per value or 1 for all.
     pub(crate) fn of(values: &[f64], weights: Option<&[f64]>) -> Moments {
-        let weight = |i: usize| weights.map_or(1.0, |w| w[i]);
+        let Some(weights) = weights else { return Moments::of_all(values) };
+        let weight = |i: usize| weights[i];
         let counted = || (0..values.len()).filter(|&i| weight(i) > 0.0);
         let mut moments = Moments { min: f64::INFINITY, max: f64::NEG_INFINITY, ..Self::default() };
         let mut sum = 0.0;
@@ -126,6 +141,26 @@ impl Moments {
         };
         moments.m2 = counted().map(squared).sum();
         moments
+    }
+
+    /// The same of values that all count once: in sums of eight lanes, which are fast.
+    fn of_all(values: &[f64]) -> Moments {
+        let Some(&first) = values.first() else { return Moments::default() };
+        let weight = values.len() as f64;
+        let mean = lanes(values, 0.0, |sum, x| sum + x).iter().sum::<f64>() / weight;
+        let rest: f64 = lanes(values, 0.0, |sum, x| sum + (x - mean)).iter().sum();
+        let mean = mean + rest / weight;
+        let m2 = lanes(values, 0.0, |sum, x| sum + (x - mean) * (x - mean)).iter().sum();
+        let least = lanes(values, first, |least, x| if x < least { x } else { least });
+        let most = lanes(values, first, |most, x| if x > most { x } else { most });
+        Moments {
+            rows: values.len() as u64,
+            weight,
+            mean,
+            m2,
+            min: least.into_iter().fold(first, f64::min),
+            max: most.into_iter().fold(first, f64::max),
+        }
     }
 
     /// Moments of which only these are known.

@@ -3,6 +3,7 @@
 mod arrays;
 mod arrow;
 mod chunks;
+mod codebook;
 mod copies;
 mod csv;
 #[cfg(test)]
@@ -39,6 +40,7 @@ mod terms;
 mod testing;
 mod union;
 
+pub use codebook::{Codebook, ColumnType, Entry};
 pub use describe::{Request, describe};
 pub use design::Design;
 pub use expr::{Binary, Expr, Function, Unary};

@@ -68,6 +68,21 @@ impl Basis {
         Some(Basis { min, max, coefficients })
     }
 
+    /// The basis that has these coefficients, the polynomial of degree 1 first.
+    pub(super) fn stated([min, max]: [f64; 2], coefficients: Vec<Vec<f64>>) -> Basis {
+        Basis { min, max, coefficients }
+    }
+
+    /// The least and the greatest value.
+    pub(super) fn range(&self) -> [f64; 2] {
+        [self.min, self.max]
+    }
+
+    /// Per polynomial its coefficients on the Chebyshev polynomials of degree 0, 1, ….
+    pub(super) fn coefficients(&self) -> &[Vec<f64>] {
+        &self.coefficients
+    }
+
     /// How many polynomials.
     pub fn degree(&self) -> usize {
         self.coefficients.len()

@@ -1,5 +1,6 @@
 //! A design with nothing global left open.
 
+use super::eval::truth_name;
 use super::expr::Expr;
 use super::facts::Moments;
 use super::poly::Basis;
@@ -39,13 +40,7 @@ pub struct Response {
     pub mean: f64,
     /// Their standard deviation, with n - 1 below.
     pub sd: f64,
-    /// The least of them.
-    pub min: f64,
-    /// The greatest of them.
-    pub max: f64,
-    /// The rows of all shards, without those of weight 0.
-    pub rows: u64,
-    /// The sum of the weights: the number of rows if there are none.
+    /// The sum of the weights over all shards: the number of rows if there are none.
     pub weight: f64,
 }
 
@@ -126,6 +121,11 @@ impl RecipeColumn {
     }
 }
 
+/// The levels of what is true or false.
+pub(super) fn true_or_false() -> Vec<String> {
+    [false, true].map(|v| truth_name(v).to_string()).into()
+}
+
 impl Response {
     pub(super) fn new(
         text: String,
@@ -144,8 +144,8 @@ impl Response {
                 "the outcome {text} is too large to compute with; rescale it, as in I({text}/1e6)"
             )));
         }
-        let Moments { rows, weight, mean, min, max, .. } = m;
-        Ok(Response { text, kind, expr, mean, sd, min, max, rows, weight })
+        let Moments { weight, mean, .. } = m;
+        Ok(Response { text, kind, expr, mean, sd, weight })
     }
 }
 

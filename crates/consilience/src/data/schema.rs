@@ -1,11 +1,12 @@
 //! How shards agree on a design: levels, scales and polynomials over all of them.
 
+use super::codebook::Codebook;
 use super::describe::Request;
 use super::eval::truth_name;
 use super::expr::{Expr, Function};
 use super::facts::{ColumnFact, Fact, GramFact, Levels, MAX_LEVELS, Moments};
 use super::poly::Basis;
-use super::recipe::{Recipe, Response, ResponseKind, Variable, columns};
+use super::recipe::{Recipe, Response, ResponseKind, Variable, columns, true_or_false};
 use super::terms::Terms;
 use crate::{Error, Place, Result};
 use std::collections::HashMap;
@@ -18,17 +19,19 @@ pub type Ask<'a> = dyn FnMut(&[Request]) -> Result<Vec<Vec<Fact>>> + 'a;
 /// questions, and there are no more rounds than the deepest nesting of `scale()` and `poly()`
 /// needs: one for plain columns.
 pub fn agree(terms: &[Terms], weights: Option<&str>, ask: &mut Ask<'_>) -> Result<Vec<Recipe>> {
-    agree_or_blame(terms, weights, ask, &|_, error| error)
+    agree_or_blame(terms, weights, &Codebook::default(), ask, &|_, error| error)
 }
 
-/// The same; `blame` may add to an error which formula, by its number, it is about.
+/// The same; shards are asked only about what the codebook does not state, and `blame` may add to an error
+/// which formula, by its number, it is about.
 pub(crate) fn agree_or_blame(
     terms: &[Terms],
     weights: Option<&str>,
+    codebook: &Codebook,
     ask: &mut Ask<'_>,
     blame: &dyn Fn(usize, Error) -> Error,
 ) -> Result<Vec<Recipe>> {
-    let mut agreement = Agreement::default();
+    let mut agreement = Agreement { codebook, facts: HashMap::new(), wanted: Vec::new() };
     loop {
         // Every round tries anew with the facts known by then, and notes what is missing.
         let mut recipes = Vec::with_capacity(terms.len());
@@ -46,8 +49,9 @@ pub(crate) fn agree_or_blame(
 }
 
 /// What the shards have agreed on so far. In all methods `None` means: not known yet, asked for.
-#[derive(Default)]
-struct Agreement {
+struct Agreement<'a> {
+    /// What is settled without them.
+    codebook: &'a Codebook,
     /// The facts, by the request as text; none yet if it has only been asked for.
     facts: HashMap<String, Option<Fact>>,
     wanted: Vec<Request>,
@@ -60,11 +64,7 @@ enum ColumnRole {
     Logical(Levels),
 }
 
-fn true_or_false() -> Vec<String> {
-    [false, true].map(|v| truth_name(v).to_string()).into()
-}
-
-impl Agreement {
+impl Agreement<'_> {
     fn learn(&mut self, requests: &[Request], answers: Vec<Vec<Fact>>) -> Result<()> {
         if answers.is_empty() {
             return Err(Error::input("there are no shards to ask"));
@@ -164,6 +164,9 @@ impl Agreement {
             }
             Expr::Call(Function::Scale, inner) => {
                 let Some(inner) = self.settle(inner)? else { return Ok(None) };
+                if let Some((mean, sd)) = self.codebook.scale(&inner.to_string())? {
+                    return Ok(Some(Expr::Scaled { expr: Box::new(inner), mean, sd }));
+                }
                 let Some(moments) = self.moments(&inner)? else { return Ok(None) };
                 let (mean, sd) = (moments.mean, moments.sd());
                 if moments.rows > 0 && moments.min == moments.max {
@@ -191,22 +194,35 @@ impl Agreement {
         match expr {
             Expr::Call(Function::Factor, inner) => {
                 let Some(inner) = self.settle(inner)? else { return Ok(None) };
+                if let Some(stated) = self.codebook.variable(expr, inner.clone()) {
+                    return Ok(Some(stated));
+                }
                 let Some(levels) = self.levels(&inner)? else { return Ok(None) };
                 factor(expr, inner, levels).map(Some)
             }
             Expr::Poly(inner, degree) => {
                 let Some(inner) = self.settle(inner)? else { return Ok(None) };
-                self.polynomials(expr, inner, *degree)
+                match self.codebook.variable(expr, inner.clone()) {
+                    Some(stated) => Ok(Some(stated)),
+                    None => self.polynomials(expr, inner, *degree),
+                }
             }
             _ => match expr.bare() {
-                Expr::Column(name) => Ok(match self.column(name)? {
-                    None => None,
-                    Some(ColumnRole::Number(_)) => Some(Variable::Number(expr.clone())),
-                    Some(ColumnRole::Logical(_)) => {
-                        Some(Variable::Factor { expr: expr.clone(), levels: true_or_false() })
+                Expr::Column(name) => {
+                    if let Some(stated) = self.codebook.variable(expr, expr.clone()) {
+                        return Ok(Some(stated));
                     }
-                    Some(ColumnRole::Factor(levels)) => Some(factor(expr, expr.clone(), levels)?),
-                }),
+                    Ok(match self.column(name)? {
+                        None => None,
+                        Some(ColumnRole::Number(_)) => Some(Variable::Number(expr.clone())),
+                        Some(ColumnRole::Logical(_)) => {
+                            Some(Variable::Factor { expr: expr.clone(), levels: true_or_false() })
+                        }
+                        Some(ColumnRole::Factor(levels)) => {
+                            Some(factor(expr, expr.clone(), levels)?)
+                        }
+                    })
+                }
                 _ if expr.is_logical() => Ok(self
                     .settle(expr)?
                     .map(|expr| Variable::Factor { expr, levels: true_or_false() })),
@@ -244,6 +260,12 @@ impl Agreement {
 
     fn response(&mut self, expr: &Expr) -> Result<Option<Response>> {
         let text = expr.to_string();
+        let inner = if let Expr::Call(Function::Factor, inner) = expr { &**inner } else { expr };
+        if let Some(settled) = self.settle(inner)?
+            && let Some(stated) = self.codebook.response(expr, settled)?
+        {
+            return Ok(Some(stated));
+        }
         let classes = |inner: Expr, levels: Levels| classes(&text, inner, levels).map(Some);
         if let Expr::Call(Function::Factor, inner) = expr {
             let Some(inner) = self.settle(inner)? else { return Ok(None) };

@@ -48,6 +48,25 @@ impl ShardData {
         }
     }
 
+    /// What becomes of these rows, a few at a time. Those in memory are not copied before: so few of them are that
+    /// they stay in cache from the first step to the last.
+    pub fn pieces<T>(
+        &self,
+        rows: Range<usize>,
+        most: usize,
+        work: impl Fn(&Table) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let (table, offset) = match self {
+            ShardData::Memory(table) => (Cow::Borrowed(&**table), rows.start),
+            ShardData::Scratch(_) => (self.batch(rows.clone())?, 0),
+        };
+        let piece = |from: usize| {
+            let to = rows.len().min(from + most);
+            work(&table.slice(offset + from..offset + to))
+        };
+        (0..rows.len().max(1)).step_by(most).map(piece).collect()
+    }
+
     /// All rows.
     pub fn table(&self) -> Result<Cow<'_, Table>> {
         self.batch(0..self.rows())

@@ -76,6 +76,11 @@ impl Climber {
         }
     }
 
+    /// The same point in the coordinates that it climbs in.
+    pub(super) fn asked_z(&self) -> &[f64] {
+        self.newton.asked()
+    }
+
     /// Takes the expansion of the log density in θ there.
     pub(super) fn advance(&mut self, at: &Expansion, coordinates: &Coordinates) -> Climbed {
         let asked = self.newton.asked().to_vec();

@@ -3,6 +3,7 @@
 use super::Estimate;
 use super::pareto::tail_shape;
 use crate::math::proposal::Draws;
+use crate::math::rule::PROBES;
 use crate::math::{Matrix, Proposal, Stream, dot};
 use crate::target::Target;
 use crate::{Error, Level, Result, Warning};
@@ -137,13 +138,19 @@ impl Weighted {
             }
         }
         let mut covariance = Matrix::zeros(d, d);
-        let mut offset = vec![0.0; d];
-        for (k, w) in range.zip(&weights) {
-            for ((o, t), m) in offset.iter_mut().zip(self.thetas.row(k)).zip(&mean) {
-                *o = t - m;
+        let (draws, mut offsets) = (range.collect::<Vec<_>>(), [(); 4].map(|()| vec![0.0; d]));
+        for (draws, weights) in draws.chunks(4).zip(weights.chunks(4)) {
+            // Where fewer are left, the others count for nothing.
+            let mut factors = [0.0; 4];
+            for (i, (&k, w)) in draws.iter().zip(weights).enumerate() {
+                factors[i] = w / sum;
+                for ((o, t), m) in offsets[i].iter_mut().zip(self.thetas.row(k)).zip(&mean) {
+                    *o = t - m;
+                }
             }
-            covariance.add_outer(w / sum, &offset);
+            covariance.add_outers(factors, std::array::from_fn(|i| offsets[i].as_slice()));
         }
+        covariance.mirror_lower();
         // The mean was fitted to the same draws: n/(n − 1) for weighted ones. Below two effective draws
         // there is nothing to correct, and dividing by next to nothing would make a monster of rounding.
         let squares = dot(&weights, &weights);
@@ -254,31 +261,11 @@ pub fn weigh(
     Weighted::new(draws, &log_target)
 }
 
-/// How far out a density is looked at to see how it falls, in standard deviations of the curvature at
-/// its mode.
-pub(super) const PROBES: [f64; 3] = [1.0, 2.0, 4.0];
-
 /// The largest and the least scale that a side may get.
 const SIDES: (f64, f64) = (0.2, 5.0);
 
-/// Points from which [`sides`] learns how a density falls from its mode: the centre of a proposal,
-/// then along every coordinate below and above.
-pub fn probes(proposal: &Proposal, d: usize) -> Matrix {
-    let mut points = vec![proposal.at(&vec![0.0; d])];
-    for i in 0..d {
-        for sign in [-1.0, 1.0] {
-            for distance in PROBES {
-                let mut x = vec![0.0; d];
-                x[i] = sign * distance;
-                points.push(proposal.at(&x));
-            }
-        }
-    }
-    Matrix::from_rows(points.len(), d, points.concat())
-}
-
 /// The scales of a two-sided proposal (Geweke 1989): along each coordinate the widest normal density
-/// that the log density, which falls by `drop` over a distance x, asks for: x/√(2·drop).
+/// that the log density at [`probes`](crate::math::rule::probes), which falls by `drop` over a distance x, asks for: x/√(2·drop).
 pub fn sides(log_density: &[f64]) -> Vec<(f64, f64)> {
     let top = log_density[0];
     let scale = |values: &[f64]| {

@@ -14,7 +14,7 @@
 //! negative binomial ones. The terms t·η and t·a are sums that are known beforehand; `Rows` adds them.
 //! Where counts are so large that what `Rows` adds would cancel, the laws of `large.rs` are taken.
 
-use super::functions::{exp2, exp2_of_negative, log, log1p, mills, twice_artanh};
+use super::functions::{exp2, exp2_of_negative, log, log1p, normal_tail, twice_artanh};
 use super::simd::{Cpu, Vector};
 use std::f64::consts::{LN_2, LOG2_E};
 
@@ -26,12 +26,14 @@ pub struct Outcomes<V> {
     pub dispersion: V,
 }
 
-/// A sum over panels: LINE·line − log(1 + product).
+/// A sum over panels: LINE·line − log(1 + product/base).
 #[derive(Clone, Copy)]
 pub struct Sum<V> {
     pub line: V,
-    /// Π(1 + uᵢ) − 1: it keeps its relative accuracy where all uᵢ are tiny.
+    /// Π(1 + uᵢ) − 1: it keeps its relative accuracy where all uᵢ are tiny. Where the factors are quotients, that of the
+    /// products of those above, less the product of those below, which is the base.
     pub product: V,
+    pub base: V,
 }
 
 /// Derivatives of one panel's log-likelihoods: in η, and in a where the family has it. The terms
@@ -49,22 +51,35 @@ pub struct Slopes<V> {
 impl<V: Vector> Sum<V> {
     #[inline(always)]
     pub fn zero<C: Cpu<V = V>>(cpu: C) -> Sum<V> {
-        Sum { line: cpu.splat(0.0), product: cpu.splat(0.0) }
+        Sum { line: cpu.splat(0.0), product: cpu.splat(0.0), base: cpu.splat(1.0) }
     }
 
-    /// Its value. At most 1,000 factors, each at most 2, may be in the product.
+    /// Its value. At most 1,000 factors, each at most 4, may be in the products.
     #[inline(always)]
     pub fn total<L: Law>(self) -> f64 {
-        let mut u = self.product.lanes();
-        for half in [4, 2, 1] {
+        let mut u = (self.product / self.base).lanes();
+        for half in [4, 2] {
             for lane in 0..half {
-                let (a, b) = (u[lane], u[lane + half]);
-                u[lane] = a + (a * b + b);
+                u[lane] = both(u[lane], u[lane + half]);
             }
         }
         let line = self.line.sum() * L::LINE;
-        if u[0] == 0.0 { line } else { line - libm::log1p(u[0]) }
+        // All of them may be too large for one number.
+        let all = both(u[0], u[1]);
+        if all == 0.0 {
+            line
+        } else if all < f64::INFINITY {
+            line - libm::log1p(all)
+        } else {
+            line - libm::log1p(u[0]) - libm::log1p(u[1])
+        }
     }
+}
+
+/// (1 + a)(1 + b) − 1.
+#[inline(always)]
+fn both(a: f64, b: f64) -> f64 {
+    a + (a * b + b)
 }
 
 /// A family, or a special case of one.
@@ -92,6 +107,10 @@ pub struct Logistic;
 pub struct NegativeBinomial;
 #[derive(Clone, Copy)]
 pub struct Poisson;
+/// Probit rows that each stand for one observation, like [`LogisticOnes`].
+#[derive(Clone, Copy)]
+pub struct ProbitOnes;
+/// Probit rows of any count.
 #[derive(Clone, Copy)]
 pub struct Probit;
 
@@ -222,23 +241,10 @@ impl Law for Poisson {
     }
 }
 
-/// log √2π.
-const LOG_ROOT_2PI: f64 = 0.918_938_533_204_672_8;
 /// 1/√2π.
 const DENSITY_AT_0: f64 = 0.398_942_280_401_432_7;
-
-/// log Φ(−z) and log Φ(z), then φ(z)/Φ(−z) and φ(z)/Φ(z), for z ≥ 0.
-#[inline(always)]
-fn normal_sides<C: Cpu>(cpu: C, z: C::V) -> (C::V, C::V, C::V, C::V) {
-    let one = cpu.splat(1.0);
-    let ratio = mills(cpu, z);
-    let half_square = z * z * cpu.splat(0.5);
-    let density = exp2_of_negative(cpu, half_square * cpu.splat(-LOG2_E)) * cpu.splat(DENSITY_AT_0);
-    let tail = density * ratio;
-    let log_tail = log(cpu, ratio) - half_square - cpu.splat(LOG_ROOT_2PI);
-    let log_head = log1p(cpu, cpu.splat(0.0) - tail);
-    (log_tail, log_head, one / ratio, density / (one - tail))
-}
+/// √(½ log₂e): its multiple w of z has 2^(−w²) = e^(−z²/2).
+const PROBIT_UNIT: f64 = 0.849_321_800_288_019_1;
 
 /// |η| within reach of its square.
 #[inline(always)]
@@ -246,9 +252,83 @@ fn distance<C: Cpu>(cpu: C, eta: C::V) -> C::V {
     cpu.splat(1e150).min(cpu.splat(0.0) - eta.neg_abs())
 }
 
+/// 1/M(z) − z for z ≥ 0, given 1/M(z). Far out 1/z − 2/z³ + … is lost to rounding, and so is taken from the series
+/// of M: with t = 1/z², z·M = 1 − t·f, f = 1 − 3t + 15t² − …, it is z·t·f/(1 − t·f).
+#[inline(always)]
+fn excess<C: Cpu>(cpu: C, z: C::V, inverse: C::V) -> C::V {
+    let t = cpu.splat(1.0) / (z * z);
+    let mut f = cpu.splat(0.0);
+    for c in [2_027_025.0, 135_135.0, 10_395.0, 945.0, 105.0, 15.0, 3.0, 1.0] {
+        f = cpu.splat(c) - t * f;
+    }
+    let far = (z * t * f) / (cpu.splat(1.0) - t * f);
+    (z - cpu.splat(20.0)).pick(far, inverse - z)
+}
+
+/// Adds log Φ(η) of rows of count 1. Returns two numbers whose quotient 1/Φ(η) is above 0, e^(−η²/2), and k where below
+/// 0 it is that quotient times e^(η²/2)·2ᵏ.
+///
+/// 1/Φ(η) is Q/(Q − e^(−η²/2)·P) above 0 and e^(η²/2)·Q/P below. Q and P lose their powers of two, so that factors are
+/// between 1 and 4, and are not divided: products above and below the line are gathered side by side.
+#[inline(always)]
+fn probit_ones<C: Cpu>(cpu: C, w: C::V, sum: &mut Sum<C::V>) -> [C::V; 4] {
+    let (zero, one) = (cpu.splat(0.0), cpu.splat(1.0));
+    let distance = distance(cpu, w);
+    let square = distance * distance;
+    let density = exp2_of_negative(cpu, zero - square);
+    let (above, below) = normal_tail(cpu, distance);
+    let (k, q) = below.split();
+    let (j, p) = above.split();
+    let q = q + q;
+    let lift = one - k;
+    let tail = density * above.scale(lift);
+    let power = (zero - lift) - j;
+    sum.line = sum.line - w.pick(zero, square + power);
+    let (under, apart) = (w.pick(q - tail, p), w.pick(tail, q - p));
+    sum.product = sum.product.fma(q, sum.base * apart);
+    sum.base = sum.base * under;
+    [q, under, density, power]
+}
+
+impl Law for ProbitOnes {
+    const UNIT: f64 = PROBIT_UNIT;
+    const LINE: f64 = LN_2;
+
+    #[inline(always)]
+    fn value<C: Cpu>(cpu: C, eta: C::V, _: Outcomes<C::V>, sum: &mut Sum<C::V>) {
+        probit_ones(cpu, eta, sum);
+    }
+
+    #[inline(always)]
+    fn derive<C: Cpu>(cpu: C, eta: C::V, _: Outcomes<C::V>, sum: &mut Sum<C::V>) -> Slopes<C::V> {
+        let [over, under, density, power] = probit_ones(cpu, eta, sum);
+        let z = distance(cpu, eta) * cpu.splat(1.0 / PROBIT_UNIT);
+        // φ/Φ, in which the density cancels below 0. It is above z there, which is all that is known of it far out.
+        let quotient = over / under * cpu.splat(DENSITY_AT_0);
+        let slope = eta.pick(quotient * density, quotient.scale(power).max(z));
+        let bend = slope * eta.pick(z + slope, excess(cpu, z, slope));
+        Slopes { slope, bend: cpu.splat(0.0) - bend, ..Slopes::zero(cpu) }
+    }
+}
+
+/// log₂ Φ(−z) and log₂ Φ(z), then φ(z)/Φ(−z) and φ(z)/Φ(z), for z ≥ 0 in the unit of w.
+#[inline(always)]
+fn normal_sides<C: Cpu>(cpu: C, w: C::V) -> (C::V, C::V, C::V, C::V) {
+    let (one, to_2) = (cpu.splat(1.0), cpu.splat(LOG2_E));
+    let (above, below) = normal_tail(cpu, w);
+    let ratio = above / below;
+    let square = w * w;
+    let density = exp2_of_negative(cpu, cpu.splat(0.0) - square);
+    let tail = density * ratio;
+    let log_tail = log(cpu, ratio) * to_2 - square;
+    let log_head = log1p(cpu, cpu.splat(0.0) - tail) * to_2;
+    let unit = cpu.splat(DENSITY_AT_0);
+    (log_tail, log_head, unit / ratio, unit * density / (one - tail))
+}
+
 impl Law for Probit {
-    const UNIT: f64 = 1.0;
-    const LINE: f64 = 1.0;
+    const UNIT: f64 = PROBIT_UNIT;
+    const LINE: f64 = LN_2;
 
     #[inline(always)]
     fn value<C: Cpu>(cpu: C, eta: C::V, at: Outcomes<C::V>, sum: &mut Sum<C::V>) {
@@ -260,22 +340,16 @@ impl Law for Probit {
     #[inline(always)]
     fn derive<C: Cpu>(cpu: C, eta: C::V, at: Outcomes<C::V>, sum: &mut Sum<C::V>) -> Slopes<C::V> {
         let zero = cpu.splat(0.0);
-        let z = distance(cpu, eta);
-        let (log_tail, log_head, in_tail, in_head) = normal_sides(cpu, z);
+        let w = distance(cpu, eta);
+        let z = w * cpu.splat(1.0 / PROBIT_UNIT);
+        let (log_tail, log_head, in_tail, in_head) = normal_sides(cpu, w);
+        let in_tail = in_tail.max(z);
         let (yes, no) = (at.total, at.count - at.total);
         // Those whose outcome is on η's side of 0, and those on the other.
         let (with, against) = (eta.pick(yes, no), eta.pick(no, yes));
         sum.line = sum.line + (with * log_head + against * log_tail);
         let slope = with * in_head - against * in_tail;
-        // Far out 1/M(z) − z = 1/z − 2/z³ + … is lost to rounding, and so is taken from the series of
-        // M: with t = 1/z², z·M = 1 − t·f, f = 1 − 3t + 15t² − …, it is z·t·f/(1 − t·f).
-        let t = cpu.splat(1.0) / (z * z);
-        let mut f = zero;
-        for c in [2_027_025.0, 135_135.0, 10_395.0, 945.0, 105.0, 15.0, 3.0, 1.0] {
-            f = cpu.splat(c) - t * f;
-        }
-        let far = (z * t * f) / (cpu.splat(1.0) - t * f);
-        let excess = (z - cpu.splat(20.0)).pick(far, in_tail - z);
+        let excess = excess(cpu, z, in_tail);
         let bend = zero - with * in_head * (z + in_head) - against * in_tail * excess;
         Slopes { slope: eta.pick(slope, zero - slope), bend, ..Slopes::zero(cpu) }
     }

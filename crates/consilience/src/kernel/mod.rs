@@ -23,6 +23,7 @@ mod passes;
 mod products;
 mod rows;
 mod simd;
+mod triangle;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
@@ -30,3 +31,4 @@ pub use dispatch::{Kernel, Path};
 pub use family::Family;
 pub use panels::{BLOCK_ROWS, Margins, Store};
 pub use rows::{Extra, Rows};
+pub use triangle::Triangle;

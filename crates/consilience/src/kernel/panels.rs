@@ -31,7 +31,7 @@ pub struct Margins {
     pub(super) total: Vec<Lanes>,
     /// Whether the laws of large counts hold (`large.rs`): offsets are less log(total/count) then.
     pub(super) large: bool,
-    /// Per group, whether it has single observations of a logistic: x is multiplied by the outcome's sign.
+    /// Per group, whether it has single observations of a logistic or probit: x is multiplied by the outcome's sign.
     ones: Vec<bool>,
 }
 
@@ -74,7 +74,8 @@ impl Margins {
             }
         }
         let panels = count.len();
-        let is_one = |panel: usize| family == Family::Logistic && count[panel] == [1.0; LANES];
+        let is_binary = matches!(family, Family::Logistic | Family::Probit);
+        let is_one = |panel: usize| is_binary && count[panel] == [1.0; LANES];
         for block in (0..panels).step_by(BLOCK) {
             for group in 0..GROUPS {
                 self.ones.push(group_of(block, group, panels).all(is_one));
@@ -110,7 +111,7 @@ pub(super) fn group_of(block: usize, group: usize, panels: usize) -> std::ops::R
 }
 
 /// Columns of a run of whole blocks: eight values per column per panel, panel after panel. In groups of a
-/// logistic's single observations they are multiplied by the outcome's sign, −1 or 1.
+/// logistic's or probit's single observations they are multiplied by the outcome's sign, −1 or 1.
 #[derive(Debug)]
 pub struct Store {
     pub(super) x: Vec<Line>,

@@ -4,7 +4,8 @@ use super::dispatch::Pass;
 use super::family::Family;
 use super::large::{LargeNegativeBinomial, LargePoisson};
 use super::laws::{
-    Law, Logistic, LogisticOnes, NegativeBinomial, Outcomes, Poisson, Probit, Slopes, Sum,
+    Law, Logistic, LogisticOnes, NegativeBinomial, Outcomes, Poisson, Probit, ProbitOnes, Slopes,
+    Sum,
 };
 use super::panels::GROUP;
 pub use super::products::{Gram, Predict, Transposed};
@@ -25,6 +26,7 @@ macro_rules! with_law {
             Family::NegativeBinomial => $call::<$cpu, NegativeBinomial $(, $more)*> $arguments,
             Family::Poisson if $rows.margins.large => $call::<$cpu, LargePoisson $(, $more)*> $arguments,
             Family::Poisson => $call::<$cpu, Poisson $(, $more)*> $arguments,
+            _ if $ones => $call::<$cpu, ProbitOnes $(, $more)*> $arguments,
             _ => $call::<$cpu, Probit $(, $more)*> $arguments,
         }
     };

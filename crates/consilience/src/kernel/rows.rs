@@ -74,7 +74,7 @@ pub(super) struct Segment {
 pub(super) struct Group<'a> {
     /// By the margins' numbers.
     pub panels: Range<usize>,
-    /// Single observations of a logistic: x is multiplied by the outcome's sign.
+    /// Single observations of a logistic or probit: x is multiplied by the outcome's sign.
     pub ones: bool,
     segments: &'a [Segment],
     /// The block's first panel, and its columns.

@@ -61,6 +61,18 @@ impl Matrix {
         Matrix { rows, cols, data }
     }
 
+    /// The symmetric matrix with this lower triangle, row after row.
+    pub fn from_lower(n: usize, lower: &[f64]) -> Matrix {
+        let (mut out, mut values) = (Matrix::zeros(n, n), lower.iter());
+        for i in 0..n {
+            for (j, &value) in (0..=i).zip(&mut values) {
+                out[(i, j)] = value;
+                out[(j, i)] = value;
+            }
+        }
+        out
+    }
+
     /// The unit matrix.
     pub fn identity(n: usize) -> Matrix {
         let mut unit = Matrix::zeros(n, n);
@@ -140,6 +152,28 @@ impl Matrix {
         for (i, &xi) in x.iter().enumerate() {
             for (a, &xj) in self.row_mut(i).iter_mut().zip(x) {
                 *a += factor * xi * xj;
+            }
+        }
+    }
+
+    /// A += Σ factorₖ·xₖ·xₖ' of four x, in the lower half only: A is read and written once for all of them.
+    pub fn add_outers(&mut self, factors: [f64; 4], x: [&[f64]; 4]) {
+        for i in 0..self.rows {
+            let times: [f64; 4] = std::array::from_fn(|k| factors[k] * x[k][i]);
+            let row = &mut self.data[i * self.cols..][..=i];
+            let [first, second, third, fourth] = x.map(|x| &x[..=i]);
+            for (j, a) in row.iter_mut().enumerate() {
+                let some = times[0] * first[j] + times[1] * second[j];
+                *a += some + (times[2] * third[j] + times[3] * fourth[j]);
+            }
+        }
+    }
+
+    /// The upper half becomes the lower one, mirrored.
+    pub fn mirror_lower(&mut self) {
+        for i in 0..self.rows {
+            for j in 0..i {
+                self[(j, i)] = self[(i, j)];
             }
         }
     }
@@ -399,6 +433,18 @@ mod tests {
             rebuilt.add_outer(value, vectors.row(k));
         }
         assert_near(&rebuilt, &a, 1e-12);
+    }
+
+    #[test]
+    fn four_outer_products_at_once_are_four() {
+        let x = random_definite(9, 2);
+        let rows = [x.row(0), x.row(3), x.row(5), x.row(8)];
+        let factors = [0.5, -2.0, 0.0, 1.25];
+        let (mut once, mut each) = (Matrix::identity(9), Matrix::identity(9));
+        once.add_outers(factors, rows);
+        once.mirror_lower();
+        factors.into_iter().zip(rows).for_each(|(factor, x)| each.add_outer(factor, x));
+        assert_near(&once, &each, 1e-14);
     }
 
     #[test]

@@ -11,22 +11,22 @@ pub mod line;
 pub mod matrix;
 pub mod proposal;
 pub mod random;
+pub mod rule;
 pub mod sobol;
 pub mod special;
 pub mod spectrum;
 pub mod student;
 pub mod sum;
 pub mod svd;
-pub mod triangle;
 pub mod ziggurat;
 
 pub use exact_sum::ExactSum;
 pub use matrix::{Cholesky, Matrix, dot};
 pub use proposal::{Mixture, Proposal};
 pub use random::{Stream, fingerprint, stream};
+pub use rule::Rule;
 pub use sobol::Sobol;
 pub use sum::{Compensated, dot_compensated, log_mean_exp, log_sum_exp};
-pub use triangle::Triangle;
 
 /// log 2π.
 pub const LOG_2PI: f64 = 1.837_877_066_409_345_3;

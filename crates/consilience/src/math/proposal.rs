@@ -13,6 +13,7 @@ use super::ziggurat::{chi_square, normal};
 use super::{Cholesky, LOG_2PI, Matrix, Sobol, Stream, dot, log_sum_exp};
 use libm::{erfc, exp, lgamma, log, log1p};
 use rand::RngExt;
+use serde::{Deserialize, Serialize};
 use std::f64::consts::FRAC_1_SQRT_2;
 
 /// log((1 − share)·N + share·t) in d coordinates at the squared distance q from the centre, for a unit covariance.
@@ -28,7 +29,8 @@ pub fn log_defensive(d: f64, q: f64, t_share: f64, df: f64) -> f64 {
 }
 
 /// A defensive mixture (1 − share)·N(m, FF') + share·t(df, m, FF').
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(into = "Sent", try_from = "Sent")]
 pub struct Proposal {
     mean: Vec<f64>,
     /// F: θ = m + F·z. Lower or upper triangular; only its product is used.
@@ -40,6 +42,80 @@ pub struct Proposal {
     sides: Vec<(f64, f64)>,
     t_share: f64,
     df: f64,
+}
+
+/// A proposal as it travels: all that draws are made of.
+#[derive(Serialize, Deserialize)]
+struct Sent {
+    mean: Vec<f64>,
+    /// Whether the factor is lower triangular; else it is upper.
+    lower: bool,
+    /// Its triangle, row after row.
+    factor: Vec<f64>,
+    sides: Vec<(f64, f64)>,
+    t_share: f64,
+    df: f64,
+}
+
+impl From<Proposal> for Sent {
+    fn from(proposal: Proposal) -> Sent {
+        let Proposal { mean, factor, sides, t_share, df, .. } = proposal;
+        let d = mean.len();
+        let lower = (0..d).all(|i| factor.row(i)[i + 1..].iter().all(|x| *x == 0.0));
+        let row = |i: usize| if lower { &factor.row(i)[..=i] } else { &factor.row(i)[i..] };
+        let triangle = (0..d).flat_map(|i| row(i).to_vec()).collect();
+        Sent { mean, lower, factor: triangle, sides, t_share, df }
+    }
+}
+
+impl TryFrom<Sent> for Proposal {
+    type Error = &'static str;
+
+    fn try_from(sent: Sent) -> Result<Proposal, Self::Error> {
+        let Sent { mean, lower, factor: triangle, sides, t_share, df } = sent;
+        let d = mean.len();
+        let fits = Some(2 * triangle.len()) == d.checked_mul(d + 1);
+        let finite = mean.iter().chain(&triangle).all(|x| x.is_finite());
+        let scale = |x: f64| x.is_finite() && x > 0.0;
+        let wide = sides.iter().all(|&(below, above)| scale(below) && scale(above));
+        // Draws from a t take a whole number of degrees of freedom, each a random number.
+        let tails = (0.0..=1.0).contains(&t_share) && (1.0..=1000.0).contains(&df);
+        let whole = df == df.trunc();
+        if !(fits && finite && wide && tails && whole && (sides.is_empty() || sides.len() == d)) {
+            return Err("a proposal that nothing can be drawn from");
+        }
+        let (mut factor, mut at) = (Matrix::zeros(d, d), 0);
+        for i in 0..d {
+            let columns = if lower { 0..i + 1 } else { i..d };
+            for j in columns {
+                factor[(i, j)] = triangle[at];
+                at += 1;
+            }
+        }
+        if factor.diagonal().contains(&0.0) {
+            return Err("a proposal that nothing can be drawn from");
+        }
+        let (inverse, log_det_factor) = inverse_triangle(&factor, lower);
+        let plain =
+            Proposal { mean, factor, inverse, log_det_factor, sides: Vec::new(), t_share, df };
+        Ok(if sides.is_empty() { plain } else { plain.with_sides(sides) })
+    }
+}
+
+/// The inverse of a triangular matrix, and the logarithm of its determinant.
+fn inverse_triangle(factor: &Matrix, lower: bool) -> (Matrix, f64) {
+    let own = if lower { factor.clone() } else { factor.transpose() };
+    let d = own.rows();
+    let mut inverse = Matrix::zeros(d, d);
+    for j in 0..d {
+        inverse[(j, j)] = 1.0 / own[(j, j)];
+        for i in j + 1..d {
+            let sum: f64 = (j..i).map(|k| own[(i, k)] * inverse[(k, j)]).sum();
+            inverse[(i, j)] = -sum / own[(i, i)];
+        }
+    }
+    let log_det = own.diagonal().iter().map(|x| log(x.abs())).sum();
+    (if lower { inverse } else { inverse.transpose() }, log_det)
 }
 
 /// Draws and the log density of each under the proposal they came from.
@@ -80,6 +156,20 @@ impl Proposal {
         self.log_det_factor += sides.iter().map(|(b, a)| log(0.5 * (a + b))).sum::<f64>();
         self.sides = sides;
         self
+    }
+
+    /// The same with both sides alike.
+    pub fn without_sides(&self) -> Proposal {
+        let volume = |(b, a): &(f64, f64)| log(0.5 * (a + b));
+        let mut plain = self.clone();
+        plain.log_det_factor -= self.sides.iter().map(volume).sum::<f64>();
+        plain.sides = Vec::new();
+        plain
+    }
+
+    /// How many coordinates.
+    pub fn dim(&self) -> usize {
+        self.mean.len()
     }
 
     /// m + F·x.
@@ -164,11 +254,8 @@ impl Proposal {
         let spread: f64 = logs.iter().map(|(b, a)| b * b + a * a).sum();
         let beyond = (spread / (2 * logs.len()).max(1) as f64 - 1.0 / effective).max(0.0);
         let kept = beyond / (beyond + 1.0 / effective);
-        let mut plain = self.clone();
-        let volume = |(b, a): &(f64, f64)| log(0.5 * (a + b));
-        plain.log_det_factor -= self.sides.iter().map(volume).sum::<f64>();
-        plain.sides = Vec::new();
-        plain.with_sides(logs.iter().map(|(b, a)| (exp(kept * b), exp(kept * a))).collect())
+        self.without_sides()
+            .with_sides(logs.iter().map(|(b, a)| (exp(kept * b), exp(kept * a))).collect())
     }
 
     /// log g(θ).
@@ -197,10 +284,27 @@ impl Proposal {
 }
 
 /// A mixture of proposals.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "SentMixture")]
 pub struct Mixture {
     /// Shares, which sum to 1, and what they are of.
     parts: Vec<(f64, Proposal)>,
+}
+
+/// A mixture as it comes from a file.
+#[derive(Deserialize)]
+struct SentMixture {
+    parts: Vec<(f64, Proposal)>,
+}
+
+impl TryFrom<SentMixture> for Mixture {
+    type Error = &'static str;
+
+    fn try_from(SentMixture { parts }: SentMixture) -> Result<Mixture, Self::Error> {
+        // As they are: to divide by their sum again would change last bits.
+        let fine = parts.iter().all(|(share, _)| (0.0..=1.0).contains(share));
+        if fine && !parts.is_empty() { Ok(Mixture { parts }) } else { Err("a mixture of nothing") }
+    }
 }
 
 impl From<Proposal> for Mixture {

@@ -1,7 +1,8 @@
 //! Rows as a Gaussian likelihood knows them: sums of products around a point in their midst.
 
 use super::gaussian::{Gaussian, Shift};
-use crate::math::{Compensated, Matrix, Triangle};
+use crate::kernel::Triangle;
+use crate::math::{Compensated, Matrix, dot};
 use serde::{Deserialize, Serialize};
 
 /// The triangular factor of the columns [1, x − m, …, y − m], each row counted with its weight. Around m
@@ -22,12 +23,17 @@ impl Centred {
     pub fn of_columns(columns: &[&[f64]], weights: &[f64]) -> Centred {
         let observations = weights.iter().sum();
         let shifts: Vec<f64> = columns.iter().map(|c| middle(c, weights, observations)).collect();
-        let ones = vec![1.0; weights.len()];
-        let moved = |(column, m): (&&[f64], &f64)| column.iter().map(|x| x - m).collect();
-        let moved: Vec<Vec<f64>> = columns.iter().zip(&shifts).map(moved).collect();
-        let all: Vec<&[f64]> =
-            std::iter::once(&ones).chain(&moved).map(|column| column.as_slice()).collect();
-        let factor = Triangle::of_columns(&all, weights).into_root();
+        let roots: Vec<f64> = weights.iter().map(|w| w.sqrt()).collect();
+        let mut triangle = Triangle::new(columns.len() + 1);
+        triangle.add(weights.len(), |j, rows, out| {
+            let roots = &roots[rows.clone()];
+            let Some(j) = j.checked_sub(1) else { return out.copy_from_slice(roots) };
+            let (column, m) = (&columns[j][rows], shifts[j]);
+            for ((out, x), root) in out.iter_mut().zip(column).zip(roots) {
+                *out = (x - m) * root;
+            }
+        });
+        let factor = triangle.into_root();
         Centred { observations, shifts, factor }
     }
 
@@ -57,7 +63,7 @@ impl Centred {
         };
         let shifts: Vec<f64> = (0..some.shifts.len()).map(common).collect();
         let moved: Vec<Matrix> = known.iter().map(|part| part.around(&shifts)).collect();
-        let factor = Triangle::of_rows(&moved, shifts.len() + 1).into_root();
+        let factor = Triangle::of_triangles(&moved, shifts.len() + 1).into_root();
         Centred { observations, shifts, factor }
     }
 
@@ -105,7 +111,7 @@ impl Centred {
         let ways = ways.unwrap_or_else(|| vec![0.0; free.len()]);
         columns.push(target);
         let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
-        let factor = Triangle::of_columns(&slices, &vec![1.0; size]).into_root();
+        let factor = Triangle::of_columns(&slices).into_root();
         Gaussian::new(factor, self.observations, Shift { ways, shifts, level })
     }
 
@@ -123,7 +129,7 @@ impl Centred {
         let lengths: Vec<f64> = raw.iter().map(|column| length(column)).collect();
         raw.push(ones.to_vec());
         let slices: Vec<&[f64]> = raw.iter().map(Vec::as_slice).collect();
-        let factor = Triangle::of_columns(&slices, &vec![1.0; ones.len()]).into_root();
+        let factor = Triangle::of_columns(&slices).into_root();
         let whole = length(ones);
         if factor[(p, p)].abs() > 64.0 * f64::EPSILON * (p + 1) as f64 * whole {
             return None;
@@ -148,13 +154,17 @@ fn length(column: &[f64]) -> f64 {
     column.iter().map(|x| x * x).sum::<f64>().sqrt()
 }
 
-/// The mean of a column, or the value that it has everywhere.
+/// The mean of a column, or the value that it has everywhere. Its last digits do not matter: it only has to
+/// be in the midst.
 fn middle(column: &[f64], weights: &[f64], total: f64) -> f64 {
-    let counted = || column.iter().zip(weights).filter(|(_, w)| **w > 0.0);
-    let Some((&first, _)) = counted().next() else { return 0.0 };
-    let mut sum = Compensated::default();
-    counted().for_each(|(x, w)| sum.add(w * (x - first)));
-    let mean = first + sum.value() / total;
+    let Some(first) = weights.iter().position(|w| *w > 0.0) else { return 0.0 };
+    let first = column[first];
+    let (mut sum, mut apart) = (0.0, [0.0; 256]);
+    for (column, weights) in column.chunks(apart.len()).zip(weights.chunks(apart.len())) {
+        apart.iter_mut().zip(column).for_each(|(apart, x)| *apart = x - first);
+        sum += dot(&apart[..column.len()], weights);
+    }
+    let mean = first + sum / total;
     // Of numbers as large as can be the sum is none; then nothing is gained by moving them.
     if mean.is_finite() { mean } else { 0.0 }
 }

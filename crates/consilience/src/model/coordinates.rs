@@ -60,6 +60,15 @@ impl Coordinates {
         self.bases[j].scale().unwrap_or(1.0)
     }
 
+    /// dθ/dz per coordinate, where that is the same everywhere: under normal priors.
+    pub fn units(&self) -> Option<Vec<f64>> {
+        let unit = |base: &Prior| match *base {
+            Prior::Normal { sd, .. } => Some(sd),
+            _ => None,
+        };
+        self.bases.iter().map(unit).collect()
+    }
+
     /// θ(z).
     pub fn theta(&self, z: &[f64]) -> Vec<f64> {
         self.bases.iter().zip(z).map(|(base, &z)| value(base, z)).collect()

@@ -1,7 +1,8 @@
 //! The Gaussian likelihood, which knows its rows through a triangle of numbers.
 
 use super::likelihood::append;
-use crate::math::{LOG_2PI, Matrix, Triangle, dot};
+use crate::kernel::Triangle;
+use crate::math::{LOG_2PI, Matrix, dot};
 use crate::target::Expansion;
 use libm::exp;
 
@@ -118,12 +119,11 @@ impl Gaussian {
         if order.iter().enumerate().all(|(k, &j)| k == j) {
             return self.clone();
         }
-        let p = self.image.len();
         let column = |j: usize| self.root_transposed.row(j).iter().copied().chain([0.0]).collect();
         let mut columns: Vec<Vec<f64>> = order.iter().map(|&j| column(j)).collect();
         columns.push(self.image.iter().copied().chain([self.rest]).collect());
         let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
-        let factor = Triangle::of_columns(&slices, &vec![1.0; p + 1]).into_root();
+        let factor = Triangle::of_columns(&slices).into_root();
         let pick = |values: &[f64]| order.iter().map(|&j| values[j]).collect();
         let Shift { ways, shifts, level } = &self.shift;
         let shift = Shift { ways: pick(ways), shifts: pick(shifts), level: *level };

@@ -77,6 +77,7 @@ impl<E: Engine> Plan<E> {
             shards,
             surveys: known.map_or(Vec::new(), |s| s.surveys.iter().map(rows).collect()),
             options: self.study.evidence.clone(),
+            located: None,
             warnings: Vec::new(),
             extras: self.extras.clone(),
             model: Arc::new(model),

@@ -7,7 +7,8 @@ use crate::compare::PartitionReport;
 use crate::data::read::{Reader, Wanted, column_names};
 use crate::data::split::{Partition, Rule, Strata, split};
 use crate::data::{
-    Gathering, Request, Scratch, ShardData, Table, Tables, Terms, agree_or_blame, describe,
+    Codebook, Gathering, Request, Scratch, ShardData, Table, Tables, Terms, agree_or_blame,
+    describe,
 };
 use crate::draft::file_hash;
 use crate::engine::{Clock, Observer};
@@ -370,7 +371,9 @@ fn partition(
     let weights = study.data.weights.as_deref();
     let mut ask = |requests: &[Request]| Ok(vec![describe(data, weights, requests)?]);
     let blame = |i: usize, error| at_formula(error, study, &study.specs()[i]);
-    let recipes = agree_or_blame(terms, weights, &mut ask, &blame)?;
+    // By the rows themselves, so that a codebook leaves the split as it is.
+    let book = Codebook::default();
+    let recipes = agree_or_blame(terms, weights, &book, &mut ask, &blame)?;
     let mut seen = BTreeSet::new();
     let mut predictors: Vec<Vec<f64>> = Vec::new();
     let mut outcome = Vec::new();

@@ -1,5 +1,6 @@
 //! From a study to something that can run: data read and split, schema agreed, models settled.
 
+mod codebook;
 mod extras;
 mod foreign;
 mod gather;
@@ -10,6 +11,7 @@ mod settle;
 mod units;
 
 pub use crate::combine::Extras;
+pub(crate) use codebook::{codebook_on, doubt};
 pub(crate) use gather::{Complete, read_complete};
 pub use gather::{Gathered, Rows};
 pub use outline::Outline;
@@ -65,11 +67,21 @@ impl Plan {
         room: &Room,
         observer: &dyn Observer,
     ) -> Result<Plan> {
-        let threads = room.threads(threads);
-        let pool = crate::engine::pool(threads)?;
-        let study = study.into();
-        let gathered = pool.install(|| Gathered::new(study, room, observer))?;
-        Plan::in_memory(gathered, pool, room, observer)
+        let (gathered, engine) = Plan::gathered(study.into(), threads, room, observer)?;
+        Plan::on(gathered, engine, observer)
+    }
+
+    /// A study's data, read and split, and its shards.
+    fn gathered(
+        study: StudyFile,
+        threads: usize,
+        room: &Room,
+        observer: &dyn Observer,
+    ) -> Result<(Gathered, Threads)> {
+        let pool = crate::engine::pool(room.threads(threads))?;
+        let mut gathered = pool.install(|| Gathered::new(study, room, observer))?;
+        let engine = in_memory(&mut gathered, pool, room);
+        Ok((gathered, engine))
     }
 
     /// The same with data in memory, one table or one per shard; see [`Tables`]. The study needs no
@@ -113,33 +125,42 @@ impl Plan {
         room: &Room,
         observer: &dyn Observer,
     ) -> Result<Plan> {
-        let threads = pool.current_num_threads();
-        let shards = std::mem::take(&mut gathered.shards);
-        let budget = Arc::new(room.budget(threads));
-        let shard = |(index, data)| Shard::new(index, data).with_budget(budget.clone());
-        let shards = shards.into_iter().enumerate().map(shard);
-        let engine = Threads::on(pool, shards.collect());
+        let engine = in_memory(&mut gathered, pool, room);
         Plan::on(gathered, engine, observer)
     }
+}
+
+/// The shards of data at hand, which are taken out of them.
+fn in_memory(gathered: &mut Gathered, pool: rayon::ThreadPool, room: &Room) -> Threads {
+    let threads = pool.current_num_threads();
+    let shards = std::mem::take(&mut gathered.shards);
+    let budget = Arc::new(room.budget(threads));
+    let shard = |(index, data)| Shard::new(index, data).with_budget(budget.clone());
+    Threads::on(pool, shards.into_iter().enumerate().map(shard).collect())
 }
 
 impl<E: Engine> Plan<E> {
     /// Settles a study's models with the shards of an engine. Only they are asked: the rows that
     /// were gathered, if any are left in it, are not looked at.
     pub fn on(gathered: Gathered, engine: E, observer: &dyn Observer) -> Result<Plan<E>> {
-        let Gathered { outline, files, partition, warnings, .. } = gathered;
+        let Gathered { outline, files, partition, mut warnings, .. } = gathered;
         let Outline { study, lines, formulas, terms, candidates, .. } = outline;
         let chosen = study.select.is_some();
         let all_terms = terms.iter().take(usize::from(chosen)).flat_map(|t| &t.terms).enumerate();
         let all_terms =
             all_terms.map(|(t, term)| (term.clone(), candidates.contains(&t))).collect();
-        let (settings, traffic) = {
+        let (settings, asked, traffic) = {
             let session = Session::new(&engine, observer);
-            let settings = settle::settle(&study, &terms, &session)
-                .and_then(|models| settle::survey(&study, models, &session))
-                .map_err(|error| lines.locate(error))?;
-            (settings, session.traffic())
+            let agree = || -> Result<(Vec<Setting>, Vec<String>)> {
+                let (recipes, asked) = settle::agreed(&study, &terms, &session)?;
+                let models = settle::settle(&study, &recipes)?;
+                let surveyed = settle::survey(&study, models, &session);
+                Ok((surveyed.map_err(|error| codebook::doubt(error, &study))?, asked))
+            };
+            let (settings, asked) = agree().map_err(|error| lines.locate(error))?;
+            (settings, asked, session.traffic())
         };
+        warnings.extend(codebook::incomplete(&study, &asked));
         let formulas = formulas.iter().map(Formula::to_string).collect();
         Ok(Plan {
             study,

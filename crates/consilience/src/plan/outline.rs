@@ -1,5 +1,6 @@
 //! What a study says about columns before any row is looked at.
 
+use super::codebook;
 use crate::data::{Formula, Terms};
 use crate::error::suggestion;
 use crate::model::Family;
@@ -69,7 +70,8 @@ impl Outline {
             Ok((formulas, terms, candidates))
         };
         let (formulas, terms, candidates) = expanded().map_err(|error| file.lines.locate(error))?;
-        let notes = file.notes();
+        let mut notes = file.notes();
+        notes.extend(codebook::unused(&file.study, &terms));
         Ok(Outline { study: file.study, lines: file.lines, notes, formulas, terms, candidates })
     }
 

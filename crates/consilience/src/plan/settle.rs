@@ -2,25 +2,34 @@
 
 use super::outline::{at_formula, in_study};
 use super::units;
-use crate::combine::{Extras, Setting};
+use crate::combine::{Extras, Setting, is_sought};
 use crate::data::{INTERCEPT, Recipe, Request, ResponseKind, Shared, Terms, agree_or_blame};
 use crate::engine::Session;
+use crate::math::Matrix;
 use crate::model::{Body, Family, Model, Parameter, Regression, Share};
-use crate::question::{Answers, Describe, Listed, Question, Survey, SurveyAnswer};
+use crate::question::{Answers, Describe, Listed, Locate, Points, Question, Survey, SurveyAnswer};
 use crate::study::{
-    ModelSpec, ParameterName, PriorSpec, Role, ShareRule, Study, resolve_priors,
+    Combine, ModelSpec, ParameterName, PriorSpec, Role, ShareRule, Study, resolve_priors,
     unmatched_study_priors,
 };
+use crate::target::Expansion;
 use crate::{Error, Level, Place, Result, Warning};
 use std::sync::Arc;
 
 /// A model whose priors are as they were written, and how that was.
 pub(super) type Written = (Arc<Model>, Vec<PriorSpec>);
 
-/// Agrees on the schema with all shards and gives every parameter its prior.
-pub(super) fn settle(study: &Study, terms: &[Terms], session: &Session) -> Result<Vec<Written>> {
+/// Agrees with all shards on what the study does not state of its columns. Also returns in words what they
+/// were asked about.
+pub(super) fn agreed(
+    study: &Study,
+    terms: &[Terms],
+    session: &Session,
+) -> Result<(Vec<Recipe>, Vec<String>)> {
     let (weights, specs) = (study.data.weights.clone(), study.specs());
+    let mut asked = Vec::new();
     let mut ask = |requests: &[Request]| {
+        asked.extend(requests.iter().map(Request::subject));
         let question = Describe { requests: requests.to_vec(), weights: weights.clone() };
         Ok(match session.ask_one(&question)? {
             // What all say together is as good as what one says who has all rows.
@@ -29,15 +38,21 @@ pub(super) fn settle(study: &Study, terms: &[Terms], session: &Session) -> Resul
         })
     };
     let blame = |i: usize, error| at_formula(error, study, &specs[i]);
-    let recipes = agree_or_blame(terms, weights.as_deref(), &mut ask, &blame)?;
+    let recipes = agree_or_blame(terms, weights.as_deref(), &study.schema, &mut ask, &blame)?;
+    Ok((recipes, asked))
+}
+
+/// Gives every parameter of the models that were agreed on its prior.
+pub(super) fn settle(study: &Study, recipes: &[Recipe]) -> Result<Vec<Written>> {
+    let specs = study.specs();
     let names: Vec<Vec<ParameterName>> =
-        specs.iter().zip(&recipes).map(|(m, r)| parameter_names(m.family, r)).collect();
+        specs.iter().zip(recipes).map(|(m, r)| parameter_names(m.family, r)).collect();
     unmatched_study_priors(study, names.iter().flatten())?;
     let mut models = Vec::new();
-    for (spec, recipe) in specs.iter().zip(&recipes) {
+    for (spec, recipe) in specs.iter().zip(recipes) {
         fitting_outcome(study, spec, recipe)?;
     }
-    let regressions = regressions(study, &recipes);
+    let regressions = regressions(study, recipes);
     for ((spec, regression), names) in specs.iter().zip(regressions).zip(names) {
         let priors = resolve_priors(study, spec, &names)?;
         let parameter =
@@ -110,15 +125,15 @@ fn fitting_outcome(study: &Study, spec: &ModelSpec, recipe: &Recipe) -> Result<(
         );
         return Err(at_formula(Error::input(message), study, spec));
     }
-    if spec.family.is_binary() && response.min == response.max {
+    if spec.family.is_binary() && response.sd == 0.0 {
         let class = match &response.kind {
             ResponseKind::Classes { levels } if levels.len() == 1 => &levels[0],
-            ResponseKind::Classes { levels } => &levels[usize::from(response.max > 0.0)],
-            ResponseKind::Number => &response.max.to_string(),
+            ResponseKind::Classes { levels } => &levels[usize::from(response.mean > 0.0)],
+            ResponseKind::Number => &response.mean.to_string(),
         };
         let message = format!(
             "the outcome `{}` is {class} in all {} complete rows, but a {} model needs both classes; check the data, and what is missing in them",
-            response.text, response.rows, spec.family
+            response.text, response.weight, spec.family
         );
         return Err(at_formula(Error::input(message), study, spec));
     }
@@ -132,9 +147,9 @@ pub(super) fn survey(
     models: Vec<Written>,
     session: &Session,
 ) -> Result<Vec<Setting>> {
-    let answers = ask_designs(&models, session)?;
+    let Surveyed { designs: answers, located } = ask_designs(study, &models, session)?;
     let mut settings = Vec::new();
-    for (model, priors) in models {
+    for ((model, priors), located) in models.into_iter().zip(located) {
         let surveys = answers.iter().find(|(design, _)| is_over(&model, design));
         let surveys = surveys.map_or(&[][..], |(_, surveys)| surveys);
         let surveys: Vec<SurveyAnswer> =
@@ -158,6 +173,7 @@ pub(super) fn survey(
             shards: session.shards(),
             surveys,
             options,
+            located: located.map(Arc::new),
             warnings: Vec::new(),
             extras: Extras::default(),
         };
@@ -175,11 +191,16 @@ fn is_over(model: &Model, (family, design): &FamilyDesign) -> bool {
     own.is_some_and(|r| r.family == *family && Arc::ptr_eq(&r.design, design))
 }
 
-/// What all shards say of every design that models share.
-fn ask_designs(
-    models: &[Written],
-    session: &Session,
-) -> Result<Vec<(FamilyDesign, Vec<SurveyAnswer>)>> {
+/// What all shards say before anything is combined.
+struct Surveyed {
+    /// Of every design that models share.
+    designs: Vec<(FamilyDesign, Vec<SurveyAnswer>)>,
+    /// Of each model, where its likelihood is highest, if that was asked.
+    located: Vec<Option<Expansion>>,
+}
+
+/// Asks for both in one round.
+fn ask_designs(study: &Study, models: &[Written], session: &Session) -> Result<Surveyed> {
     let mut designs: Vec<(FamilyDesign, bool)> = Vec::new();
     for (model, priors) in models {
         let Some(regression) = model.regression() else { continue };
@@ -192,16 +213,43 @@ fn ask_designs(
     let question = |((family, design), units): &(FamilyDesign, bool)| {
         Survey { family: *family, design: design.clone(), units: *units }.into()
     };
-    let questions: Vec<Question> = designs.iter().map(question).collect();
+    let mut questions: Vec<Question> = designs.iter().map(question).collect();
+    let sought: Vec<usize> =
+        (0..models.len()).filter(|&i| rides_along(study, &models[i])).collect();
+    let locate = Locate(sought.iter().map(|&i| start_of(&models[i].0, session)).collect());
+    if !sought.is_empty() {
+        questions.push(locate.clone().into());
+    }
     let mut surveys = Vec::new();
     let answers = session.ask(&questions).map_err(|error| with_model(error, models))?;
-    for ((design, _), answers) in designs.into_iter().zip(answers) {
+    let mut answers = answers.into_iter();
+    for ((design, _), answers) in designs.into_iter().zip(&mut answers) {
         surveys.push(match answers {
             Answers::Sum(all) => (design, vec![Survey::take(all)?]),
             each => (design, each.each::<Survey>()?),
         });
     }
-    Ok(surveys)
+    let mut located = vec![None; models.len()];
+    if let Some(answers) = answers.next() {
+        let (found, _) = answers.sum(&locate)?;
+        sought.iter().zip(found).for_each(|(&i, at)| located[i] = Some(at));
+    }
+    Ok(Surveyed { designs: surveys, located })
+}
+
+/// Whether shards are asked in passing where they think a model's peak is. Gaussian models go by their statistics.
+fn rides_along(study: &Study, (model, _): &Written) -> bool {
+    let by_rounds = !(model.is_gaussian() && study.evidence.statistics);
+    let exact = study.evidence.combine == Combine::Exact && study.select.is_none();
+    exact && by_rounds && is_sought(model, &study.evidence)
+}
+
+/// Where shards begin to look for a model's peak. Priors are not settled yet, and have no part in it.
+fn start_of(model: &Arc<Model>, session: &Session) -> Points {
+    let start = model.start();
+    let thetas = Arc::new(Matrix::from_rows(1, start.len(), start));
+    let share = Share::Equal { shards: session.shards() };
+    Points { model: model.clone(), share, thetas, rule: None }
 }
 
 /// An error about a column of a design, with the name of the first model that has it.

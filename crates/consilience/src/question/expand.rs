@@ -100,7 +100,7 @@ impl Kind for Expand {
     }
 }
 
-fn expansion(at: &Expansion, d: usize) -> Fault {
+pub(super) fn expansion(at: &Expansion, d: usize) -> Fault {
     ensure(!at.value.is_nan(), "its log density is not a number")?;
     ensure(at.gradient.len() == d, "its gradient has the wrong length")?;
     ensure(at.hessian.has_size(d, d), "its Hessian has the wrong size")?;
@@ -112,7 +112,7 @@ fn expansion(at: &Expansion, d: usize) -> Fault {
 }
 
 /// The expansion of the sum, number by number, whatever the order of the parts.
-fn sum_of(parts: &[&Expansion]) -> Expansion {
+pub(super) fn sum_of(parts: &[&Expansion]) -> Expansion {
     let mut sum = Expansion::zeros(parts[0].gradient.len());
     sum.value = ExactSum::of(parts.iter().map(|p| p.value));
     for (j, total) in sum.gradient.iter_mut().enumerate() {

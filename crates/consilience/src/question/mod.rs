@@ -6,10 +6,12 @@
 
 mod augment;
 mod checks;
+pub(crate) mod cubic;
 mod describe;
 mod expand;
 mod explore;
 mod fit;
+mod locate;
 mod points;
 mod statistics;
 mod survey;
@@ -18,10 +20,12 @@ mod wire;
 
 pub use augment::Augment;
 pub use checks::Fault;
+pub use cubic::Cubic;
 pub use describe::Describe;
 pub use expand::Expand;
 pub use explore::Explore;
 pub use fit::{Fit, FitAnswer};
+pub use locate::Locate;
 pub use points::Points;
 pub use statistics::Statistics;
 pub use survey::{Survey, SurveyAnswer};
@@ -245,6 +249,8 @@ kinds! {
     Survey: "How a design looks on a shard.",
     Fit: "The shard's own evidence and moments.",
     Augment: "The same by Gibbs sampling, with conditionals of the parameters along the chain.",
+    Locate: "Where the shard's own likelihoods are highest, and how they fall from there.",
+    Cubic: "The log densities of models at a point, to third order.",
     Expand: "The log densities of models at a few points, to second order.",
     Weigh: "The log densities of models at many points.",
     Explore: "A space of models, explored by reversible jump.",

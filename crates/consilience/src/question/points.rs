@@ -2,8 +2,8 @@
 
 use super::checks::{self, Fault, ensure};
 use crate::Result;
-use crate::math::Matrix;
-use crate::model::{Model, Share, Subposterior};
+use crate::math::{Matrix, Rule};
+use crate::model::{Coordinates, Model, Share, Subposterior};
 use crate::shard::Shard;
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -17,9 +17,22 @@ pub struct Points {
     pub share: Share,
     /// One point per row.
     pub thetas: Arc<Matrix>,
+    /// The rule by which they are made, in the coordinates in which the model's priors are standard normal. It
+    /// travels in their place.
+    pub rule: Option<Arc<Rule>>,
 }
 
 impl Points {
+    /// Points that a rule makes, for a model that is known to be sound; `None` where it makes none that can be held.
+    pub(super) fn made(model: Arc<Model>, share: Share, rule: Arc<Rule>) -> Option<Points> {
+        let priors = model.free_priors();
+        if !rule.is_sound(priors.len()) {
+            return None;
+        }
+        let thetas = Arc::new(Coordinates::new(&priors, 1.0).thetas(&rule.points()));
+        Some(Points { model, share, thetas, rule: Some(rule) })
+    }
+
     /// The points, one after the other.
     pub fn rows(&self) -> impl Iterator<Item = &[f64]> {
         (0..self.thetas.rows()).map(|k| self.thetas.row(k))

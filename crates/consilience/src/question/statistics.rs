@@ -4,6 +4,7 @@ use super::Kind;
 use super::checks::{self, Fault, ensure, finite, numbers};
 use crate::Result;
 use crate::data::Recipe;
+use crate::kernel::BLOCK_ROWS;
 use crate::model::{Centred, Model, chunk_rows, over_chunks};
 use crate::shard::Shard;
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,11 @@ pub struct Statistics {
     /// The design that has the columns of all models.
     pub recipe: Arc<Recipe>,
 }
+
+/// The values of rows that are taken together: these stay in cache,
+const PIECE: usize = 1 << 18;
+/// unless columns are so many that merging factors would take longer than making them: rows per column.
+const MERGED: usize = 8;
 
 impl Kind for Statistics {
     const NAME: &'static str = "statistics";
@@ -31,13 +37,18 @@ impl Kind for Statistics {
 
     fn answer(&self, shard: &Shard) -> Result<Centred> {
         let (data, recipe) = (shard.data(), &self.recipe);
+        let columns = recipe.columns.len() + 2;
         let batches = data.batches(chunk_rows(recipe.columns.len()));
+        let most = (PIECE / columns).max(MERGED * columns).next_multiple_of(BLOCK_ROWS);
         let parts = over_chunks(batches.len(), |k| {
-            let design = recipe.design(&*data.batch(batches[k].clone())?)?;
-            let weights = design.weights.unwrap_or_else(|| vec![1.0; design.response.len()]);
-            let columns = design.columns.iter().chain([&design.response]);
-            let columns: Vec<&[f64]> = columns.map(Vec::as_slice).collect();
-            Ok(Centred::of_columns(&columns, &weights))
+            let parts = data.pieces(batches[k].clone(), most, |table| {
+                let design = recipe.design(table)?;
+                let weights = design.weights.unwrap_or_else(|| vec![1.0; design.response.len()]);
+                let columns = design.columns.iter().chain([&design.response]);
+                let columns: Vec<&[f64]> = columns.map(Vec::as_slice).collect();
+                Ok(Centred::of_columns(&columns, &weights))
+            })?;
+            Ok(Centred::merge(parts.iter()))
         });
         let parts = parts.into_iter().collect::<Result<Vec<_>>>()?;
         Ok(Centred::merge(parts.iter()))

@@ -3,6 +3,7 @@
 use super::Kind;
 use super::checks::{self, Fault, ensure, finite, numbers};
 use crate::data::{Moments, Recipe, ShardData, Table};
+use crate::math::dot;
 use crate::model::{Family, Model, over_chunks, refuse_outcomes};
 use crate::shard::Shard;
 use crate::{Error, Place, Result};
@@ -131,7 +132,7 @@ impl Kind for Survey {
     }
 }
 
-/// What a chunk of rows says of one column.
+/// What some rows say of one column.
 #[derive(Clone, Copy, Default)]
 struct Column {
     /// Observations in which it is not 0.
@@ -140,36 +141,37 @@ struct Column {
     moments: Moments,
 }
 
-/// The rows of a chunk, and the columns that are looked at together: the same for every design, so that what is
-/// said of a column does not depend on its company.
+/// The rows that one thread looks at, a few at a time and by groups of columns: so few that they stay in cache.
+/// The same for every design, so that what is said of a column does not depend on its company.
 const ROWS: usize = 64 * 960;
+const PIECE: usize = 4 * 960;
 const COLUMNS: usize = 32;
+
+/// Chunks that are looked at before what they say is put together, so that it does not pile up.
+const CHUNKS: usize = 64;
 
 /// Looks at every row: at its outcome, which has to be one that the family can have, and at its columns, whose
 /// squares have to be numbers.
 fn survey(data: &ShardData, family: Family, design: &Recipe, units: bool) -> Result<SurveyAnswer> {
     let numbers: Vec<u32> = (0..design.columns.len() as u32).collect();
-    let batches = data.batches(ROWS);
-    let (mut observations, mut offset) = (0.0, Moments::default());
-    let mut columns = vec![Column::default(); numbers.len()];
-    for group in 0..numbers.len().div_ceil(COLUMNS).max(1) {
-        let own = group * COLUMNS..numbers.len().min((group + 1) * COLUMNS);
-        let part = design.part(&numbers[own.clone()]);
-        let chunks = over_chunks(batches.len(), |k| {
-            chunk(&*data.batch(batches[k].clone())?, family, &part, units)
+    let mut parts: Vec<Recipe> = numbers.chunks(COLUMNS).map(|own| design.part(own)).collect();
+    if parts.is_empty() {
+        parts.push(design.part(&[]));
+    }
+    let mut all = Found { columns: vec![Column::default(); numbers.len()], ..Found::default() };
+    for batches in data.batches(ROWS).chunks(CHUNKS) {
+        let chunks = over_chunks(batches.len(), |k| -> Result<Found> {
+            let look = |table: &Table| look(table, family, &parts, units);
+            let mut pieces = data.pieces(batches[k].clone(), PIECE, look)?.into_iter();
+            let mut chunk = pieces.next().expect("one piece at least");
+            pieces.for_each(|piece| chunk.merge(piece));
+            Ok(chunk)
         });
-        (observations, offset) = (0.0, Moments::default());
         for chunk in chunks {
-            let (rows, found, own_offset) = chunk?;
-            observations += rows;
-            offset = offset.merge(own_offset);
-            for (sum, more) in columns[own.clone()].iter_mut().zip(found) {
-                sum.nonzero += more.nonzero;
-                sum.square += more.square;
-                sum.moments = sum.moments.merge(more.moments);
-            }
+            all.merge(chunk?);
         }
     }
+    let Found { observations, mut columns, mut offset } = all;
     for (column, name) in columns.iter_mut().zip(design.names()) {
         // Squares overflow long before the numbers do.
         if !column.square.is_finite() {
@@ -188,32 +190,61 @@ fn survey(data: &ShardData, family: Family, design: &Recipe, units: bool) -> Res
     })
 }
 
-/// What a chunk of rows says: observations, columns, offset.
-fn chunk(
-    table: &Table,
-    family: Family,
-    design: &Recipe,
-    units: bool,
-) -> Result<(f64, Vec<Column>, Moments)> {
-    let found = design.design(table)?;
-    refuse_outcomes(family, &design.response.text, &found.response, table)?;
-    let weights = found.weights.as_deref();
-    let weight = |i: usize| weights.map_or(1.0, |w| w[i]);
-    let column = |values: &Vec<f64>| {
-        let mut column = Column::default();
-        for (i, x) in values.iter().enumerate().filter(|(_, x)| **x != 0.0) {
-            column.nonzero += weight(i);
-            column.square += weight(i) * x * x;
+/// What some rows say.
+#[derive(Default)]
+struct Found {
+    observations: f64,
+    columns: Vec<Column>,
+    offset: Moments,
+}
+
+impl Found {
+    fn merge(&mut self, other: Found) {
+        self.observations += other.observations;
+        self.offset = self.offset.merge(other.offset);
+        for (sum, more) in self.columns.iter_mut().zip(other.columns) {
+            sum.nonzero += more.nonzero;
+            sum.square += more.square;
+            sum.moments = sum.moments.merge(more.moments);
         }
-        if units {
-            column.moments = Moments::of(values, weights);
+    }
+}
+
+/// What a piece says of a design that is given in parts.
+fn look(table: &Table, family: Family, parts: &[Recipe], units: bool) -> Result<Found> {
+    let mut all = Found::default();
+    for (k, part) in parts.iter().enumerate() {
+        let found = part.design(table)?;
+        let weights = found.weights.as_deref();
+        // All parts have the same outcome, offset and weights.
+        if k == 0 {
+            refuse_outcomes(family, &part.response.text, &found.response, table)?;
+            all.observations = weights.map_or(table.rows() as f64, |w| w.iter().sum());
+            let offset = found.offset.filter(|_| units);
+            all.offset = offset.map_or_else(Moments::default, |o| Moments::of(&o, weights));
         }
-        column
+        let column = |values: &Vec<f64>| {
+            let moments = if units { Moments::of(values, weights) } else { Moments::default() };
+            let (nonzero, square) = sizes(values, weights);
+            Column { nonzero, square, moments }
+        };
+        all.columns.extend(found.columns.iter().map(column));
+    }
+    Ok(all)
+}
+
+/// The observations in which a column is not 0, and the sum of its squares.
+fn sizes(values: &[f64], weights: Option<&[f64]>) -> (f64, f64) {
+    let Some(weights) = weights else {
+        let nonzero = values.iter().filter(|x| **x != 0.0).count();
+        return (nonzero as f64, dot(values, values));
     };
-    let columns: Vec<Column> = found.columns.iter().map(column).collect();
-    let offset = found.offset.filter(|_| units);
-    let offset = offset.map_or_else(Moments::default, |o| Moments::of(&o, weights));
-    Ok(((0..table.rows()).map(weight).sum(), columns, offset))
+    let (mut nonzero, mut square) = (0.0, 0.0);
+    for (x, w) in values.iter().zip(weights).filter(|(x, _)| **x != 0.0) {
+        nonzero += w;
+        square += w * x * x;
+    }
+    (nonzero, square)
 }
 
 /// A column that does not vary has no unit: without the rounding error of a mean.

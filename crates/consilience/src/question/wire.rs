@@ -3,10 +3,10 @@
 //! These types are the format of files, apart from those that the code computes with. Whoever changes them
 //! changes `run::FORMAT` too; the kept files in `tests/corpus` show when that was forgotten.
 
-use super::Points;
+use super::{Points, checks};
 use crate::data::Recipe;
 use crate::kernel::{Family, Kernel};
-use crate::math::Matrix;
+use crate::math::{Matrix, Rule};
 use crate::model::{Body, Model, Parameter, Regression, Share};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -24,7 +24,14 @@ struct Asking {
     parameters: Vec<Parameter>,
     likelihood: Sent,
     share: Share,
-    thetas: Arc<Matrix>,
+    at: Places,
+}
+
+/// Points, or how to make them.
+#[derive(Debug, Serialize, Deserialize)]
+enum Places {
+    Listed(Arc<Matrix>),
+    Made(Arc<Rule>),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -52,7 +59,7 @@ impl From<Vec<Points>> for Asked {
         };
         let models = points
             .into_iter()
-            .map(|Points { model, share, thetas }| Asking {
+            .map(|Points { model, share, thetas, rule }| Asking {
                 name: model.name.clone(),
                 parameters: model.parameters.clone(),
                 likelihood: match &model.body {
@@ -65,7 +72,10 @@ impl From<Vec<Points>> for Asked {
                     Body::Foreign { likelihood } => Sent::Foreign(likelihood.clone()),
                 },
                 share,
-                thetas,
+                at: match rule {
+                    Some(rule) if rule.is_sound(model.dim()) => Places::Made(rule),
+                    _ => Places::Listed(thetas),
+                },
             })
             .collect();
         Asked { designs, models }
@@ -88,7 +98,17 @@ impl TryFrom<Asked> for Vec<Points> {
             };
             let (name, parameters) = (asking.name, asking.parameters);
             let model = Arc::new(Model { name, parameters, body });
-            Ok(Points { model, share: asking.share, thetas: asking.thetas })
+            match asking.at {
+                Places::Listed(thetas) => {
+                    Ok(Points { model, share: asking.share, thetas, rule: None })
+                }
+                Places::Made(rule) => {
+                    // Points are made of the model's priors, which somebody else may have written.
+                    checks::model(&model).map_err(|_| "a model that does not hold together")?;
+                    let points = Points::made(model, asking.share, rule);
+                    points.ok_or("a rule that makes no points of its model")
+                }
+            }
         };
         models.into_iter().map(points).collect()
     }
@@ -113,6 +133,8 @@ macro_rules! travels_as_asked {
     };
 }
 
-use super::{Expand, Weigh};
+use super::{Cubic, Expand, Locate, Weigh};
+travels_as_asked!(Cubic);
 travels_as_asked!(Expand);
+travels_as_asked!(Locate);
 travels_as_asked!(Weigh);

@@ -6,10 +6,10 @@ use super::manifest::{
 };
 use super::message::FORMAT;
 use crate::compare::Comparison;
-use crate::data::{Gathering, ShardData, read_shard, write_shard};
+use crate::data::{Codebook, Gathering, ShardData, read_shard, write_shard};
 use crate::draft::{file_hash, make_folder};
 use crate::engine::{Observer, Silent};
-use crate::plan::{Extras, Gathered, Plan, Room};
+use crate::plan::{Extras, Gathered, Plan, Room, codebook_on};
 use crate::select::Selection;
 use crate::study::{Combine, Study, StudyFile};
 use crate::sweep::{Cell, CellName, measured};
@@ -302,6 +302,17 @@ impl Run {
             let plan = self.plan(courier, observer)?;
             measured(&plan, name, study, methods, votes, observer)
         })
+    }
+
+    /// What the shards agreed on, to be stated under `[schema]` of a study; see [`Plan::codebook`].
+    pub fn codebook(&self, courier: &dyn Courier, observer: &dyn Observer) -> Result<Codebook> {
+        if !self.manifest.study.schema.is_empty() {
+            let message = "the study of this run has a [schema] of its own, and its shards were not asked; it stands in the study";
+            return Err(Error::input_at(Place::file(&self.folder), message));
+        }
+        let outline = self.manifest.gathered()?.outline;
+        let _lock = self.lock()?;
+        codebook_on(&outline, &Files::new(self, courier), observer)
     }
 
     /// Does this while nobody else coordinates the run. An error that ends the run is written down.

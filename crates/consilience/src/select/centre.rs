@@ -40,7 +40,7 @@ impl<'a> Centre<'a> {
 
     fn points(&self, thetas: Matrix) -> Vec<Points> {
         let (model, share) = (self.setting.model.clone(), self.setting.share);
-        vec![Points { model, share, thetas: Arc::new(thetas) }]
+        vec![Points { model, share, thetas: Arc::new(thetas), rule: None }]
     }
 
     /// The log likelihood to second order at these points: one round.
@@ -184,10 +184,16 @@ impl Centre<'_> {
         let own = model.own_parameter().is_some_and(|p| p.prior.fixed().is_none());
         let d = self.priors.len() - usize::from(own);
         let all = precision(at, sites);
+        // Where σ goes to 0 there are no bounds to curvatures; that is nothing of a column's.
+        if !all.data().iter().all(|v| v.is_finite()) {
+            return Err(Error::numeric(
+                "the curvature is too large for a number: some terms fit every row; write method = \"enumerate\" under [select] (up to 4,096 models), use tighter priors, or name fewer candidates",
+            ));
+        }
         let mut lower = Matrix::zeros(d, d);
         for i in 0..d {
             for j in 0..=i {
-                let scaled = all[(i, j)] / (all[(i, i)] * all[(j, j)]).sqrt();
+                let scaled = all[(i, j)] / (all[(i, i)].sqrt() * all[(j, j)].sqrt());
                 let rest = scaled - dot(&lower.row(i)[..j], &lower.row(j)[..j]);
                 lower[(i, j)] = if i == j { rest.max(0.0).sqrt() } else { rest / lower[(j, j)] };
                 if i == j && (rest.is_nan() || rest < LOST) {

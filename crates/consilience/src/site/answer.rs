@@ -7,7 +7,7 @@ use super::{OTHER, check_name};
 use crate::data::read::find_files;
 use crate::data::{Column, Table};
 use crate::engine::Silent;
-use crate::plan::{Complete, Outline, Room, read_complete};
+use crate::plan::{Complete, Outline, Room, doubt, read_complete};
 use crate::run::{AnswerHeader, QuestionFile, Reply, encode_answer, sha256_hex};
 use crate::shard::Shard;
 use crate::study::Study;
@@ -84,7 +84,8 @@ pub fn answer(
     let shard = Shard::new(index, table);
     let mut replies = Vec::new();
     for question in file.questions() {
-        let mut answer = crate::run::answer_soundly(&shard, question)?;
+        let mut answer = crate::run::answer_soundly(&shard, question)
+            .map_err(|error| doubt(error, &outline.study))?;
         question.hush(&mut answer, site, policy.min_rows)?;
         if let Some(columns) = too_many_columns(&answer, rows)
             && !warnings.iter().any(|w| w.code == "rows-given-away")

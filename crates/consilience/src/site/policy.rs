@@ -1,6 +1,6 @@
 //! What a site is willing to answer.
 
-use crate::question::Question;
+use crate::question::{Fit, Kind, Locate, Question};
 use crate::{Error, Place, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ pub struct Policy {
     pub max_draws: Option<u64>,
     /// The most questions of one study that are answered.
     pub max_rounds: Option<u64>,
-    /// Kinds of questions that are not answered, such as `fit`.
+    /// Kinds of questions that are not answered, such as `fit`, which stands for `locate` as well.
     pub forbid: Vec<String>,
     /// The hashes of the only studies that are answered; empty: any.
     pub studies: Vec<String>,
@@ -85,6 +85,10 @@ impl Policy {
         Ok(policy)
     }
 
+    fn forbids(&self, kind: &str) -> bool {
+        self.forbid.iter().any(|known| known == kind)
+    }
+
     /// Whether the policy lets a site answer these questions, after what the log says it answered.
     pub(super) fn allow(
         &self,
@@ -99,8 +103,16 @@ impl Policy {
             return refuse(format!("the study {study} is not among `studies`"));
         }
         for asked in questions {
-            if self.forbid.iter().any(|kind| kind == asked.kind()) {
-                return refuse(format!("a question of kind `{}` is not answered", asked.kind()));
+            let kind = asked.kind();
+            // Where a likelihood is highest is a fit too.
+            let is_fit = kind == Locate::NAME && self.forbids(Fit::NAME);
+            if self.forbids(kind) || is_fit {
+                let advice = if kind == Locate::NAME {
+                    "; with schedule = \"gentle\" under [evidence] the study does without"
+                } else {
+                    ""
+                };
+                return refuse(format!("a question of kind `{kind}` is not answered{advice}"));
             }
             let draws = asked.draws();
             if self.max_draws.is_some_and(|most| draws > most) {

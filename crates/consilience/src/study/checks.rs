@@ -89,6 +89,7 @@ impl Study {
         self.check_data()?;
         self.check_counts()?;
         self.check_sizes()?;
+        self.schema.check()?;
         if let Some(select) = &self.select {
             self.check_select(select)?;
             return self.check_methods();

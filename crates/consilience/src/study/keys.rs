@@ -1,8 +1,8 @@
 //! The keys of a study file and what their values must be, for errors about them.
 
 use super::{
-    ClusterOn, Combine, Heredity, Kernel, Local, Missing, Points, SelectBy, ShareRule, Sizes,
-    SplitBy,
+    ClusterOn, Combine, Heredity, Kernel, Local, Missing, Points, Schedule, SelectBy, ShareRule,
+    Sizes, SplitBy,
 };
 use crate::error::{clip, suggestion};
 use crate::model::Family;
@@ -13,7 +13,7 @@ const PRIORS: &[&str] =
 
 /// The tables of a study file and their keys.
 pub(super) const TABLES: &[(&str, &[&str])] = &[
-    ("", &["data", "split", "prior", "model", "select", "evidence"]),
+    ("", &["data", "split", "prior", "model", "select", "evidence", "schema"]),
     ("data", &["path", "missing", "weights", "columns", "delimiter", "comment"]),
     ("split", &["shards", "by", "sizes", "share", "seed", "clusters", "cluster_on"]),
     ("prior", PRIORS),
@@ -45,12 +45,16 @@ pub(super) const TABLES: &[(&str, &[&str])] = &[
             "points",
             "statistics",
             "se_target",
+            "schedule",
             "rounds",
             "seed",
             "kernel",
         ],
     ),
 ];
+
+/// The keys of an entry of `[schema]`, whose own name is a part of a formula.
+const ENTRY: &[&str] = &["type", "levels", "mean", "sd", "observations", "range", "coefficients"];
 
 pub(super) const PATH: &str = "a path, a pattern such as \"data/*.csv\", or a list of them";
 pub(super) const COLUMN: &str = "the name of a column";
@@ -78,7 +82,9 @@ fn wanted(key: &str) -> (String, Vec<&'static str>) {
         "evidence.local" => Local::ALL.map(Local::name).into(),
         "evidence.combine" => Combine::ALL.map(Combine::name).into(),
         "evidence.points" => Points::ALL.map(Points::name).into(),
+        "evidence.schedule" => Schedule::ALL.map(Schedule::name).into(),
         "evidence.kernel" => Kernel::ALL.map(Kernel::name).into(),
+        _ if in_entry(key) == Some("type") => vec!["number"],
         _ => Vec::new(),
     };
     let what = match key {
@@ -97,11 +103,25 @@ fn wanted(key: &str) -> (String, Vec<&'static str>) {
         "model.formula" => FORMULA,
         "model.probability" | "evidence.se_target" | "select.se_target" => NUMBER,
         "evidence.statistics" => "true or false",
+        _ if key.starts_with("schema.") => match in_entry(key) {
+            Some("levels") => "a list of texts such as [\"a\", \"b\"]",
+            Some("levels[]") => "a text",
+            Some("range") => "a list of two numbers, such as [0.0, 10.0]",
+            Some("coefficients" | "coefficients[]") => "a list of lists of numbers",
+            Some(_) => NUMBER,
+            _ => "a table such as { type = \"number\" } or { levels = [\"a\", \"b\"] }",
+        },
         _ if key.starts_with("split.") || key.starts_with("evidence.") => INTEGER,
         _ if key.contains("prior.") && !key.ends_with("prior.parameters") => PRIOR,
         _ => return (format!("a table, {}", heading(key.trim_end_matches("[]"))), choices),
     };
     (what.to_string(), choices)
+}
+
+/// What a key names inside an entry of `[schema]`, whose own name may have dots in it.
+fn in_entry(key: &str) -> Option<&str> {
+    let (_, last) = key.strip_prefix("schema.")?.rsplit_once('.')?;
+    ENTRY.contains(&last.split('[').next()?).then_some(last)
 }
 
 /// A key as messages show it: without the number of a model, which has a line.
@@ -191,8 +211,9 @@ pub(super) fn explain(key: &str, value: &DeValue<'_>, message: &str) -> String {
             format!("`{name}` {message}")
         }
         DeValue::String(_)
-            if !matches!(&*what, INTEGER | NUMBER | COLUMNS | "true or false")
-                && !what.starts_with("a table") =>
+            if !matches!(&*what, INTEGER | NUMBER | "true or false")
+                && !what.starts_with("a table")
+                && !what.starts_with("a list") =>
         {
             format!("`{name}`: {message}")
         }
@@ -216,8 +237,20 @@ pub(super) fn unknown(root: &DeTable<'_>) -> Option<(usize, String)> {
         let prior = model.get("prior").and_then(|value| value.get_ref().as_table());
         tables.extend(prior.map(|prior| ("model.prior", prior)));
     }
+    let entries: Vec<(String, &DeTable<'_>)> = table("schema")
+        .into_iter()
+        .flat_map(|schema| schema.iter())
+        .filter_map(|(name, value)| {
+            Some((format!("schema.{}", name.get_ref()), value.get_ref().as_table()?))
+        })
+        .collect();
+    tables.extend(entries.iter().map(|(path, entry)| (path.as_str(), *entry)));
     let strays = tables.into_iter().flat_map(|(path, table)| {
-        let known = TABLES.iter().find(|(name, _)| *name == path).map_or(&[][..], |(_, keys)| keys);
+        let known = TABLES.iter().find(|(name, _)| *name == path);
+        let known = match known {
+            Some((_, keys)) => *keys,
+            None => ENTRY,
+        };
         let stray = table.keys().filter(|key| !known.contains(&key.get_ref().as_ref()));
         stray.map(move |key| (key.span().start, path, known, key.get_ref()))
     });
@@ -228,7 +261,7 @@ pub(super) fn unknown(root: &DeTable<'_>) -> Option<(usize, String)> {
         .filter(|(table, keys)| *table != path && keys.contains(&name.as_ref()))
         .map(|(table, _)| heading(table))
         .collect();
-    let what = if path.is_empty() { "a study".to_string() } else { heading(path) };
+    let what = if path.is_empty() { "a study".to_string() } else { heading(&clip(path)) };
     let mut message = if owners.is_empty() {
         format!("{what} has no `{typed}`{}", suggestion(&typed, known.iter().copied()))
     } else {

@@ -57,7 +57,9 @@ pub use crate::data::SplitBy;
 pub use crate::space::{Heredity, ModelPrior};
 pub use file::StudyFile;
 pub use lines::Lines;
-pub use names::{ClusterOn, Combine, Kernel, Local, Missing, Points, SelectBy, ShareRule, Sizes};
+pub use names::{
+    ClusterOn, Combine, Kernel, Local, Missing, Points, Schedule, SelectBy, ShareRule, Sizes,
+};
 pub use overrides::Overrides;
 pub use prior::{
     ParameterName, PriorSpec, PriorTable, Role, resolve_priors, unmatched_study_priors,
@@ -65,6 +67,7 @@ pub use prior::{
 pub use select::Select;
 pub use template::template;
 
+use crate::data::Codebook;
 use crate::data::read::TextFormat;
 use crate::data::split::Rule;
 use crate::model::Family;
@@ -89,6 +92,9 @@ pub struct Study {
     pub select: Option<Select>,
     /// `[evidence]`.
     pub evidence: EvidenceOptions,
+    /// `[schema]`: what is stated of columns, so that shards are not asked. Studies without it keep their hash.
+    #[serde(skip_serializing_if = "Codebook::is_empty")]
+    pub schema: Codebook,
 }
 
 /// Where the data are and how they are read.
@@ -234,6 +240,8 @@ pub struct EvidenceOptions {
     pub statistics: bool,
     /// The standard error of a log evidence to aim at.
     pub se_target: f64,
+    /// What shards are asked, which decides how many rounds there are.
+    pub schedule: Schedule,
     /// At most how many rounds.
     pub rounds: usize,
     /// The seed of the draws.
@@ -254,6 +262,7 @@ impl Default for EvidenceOptions {
             points: Points::default(),
             statistics: true,
             se_target: 0.01,
+            schedule: Schedule::default(),
             rounds: 60,
             seed: 1,
             kernel: Kernel::default(),

@@ -142,6 +142,19 @@ named! {
     }
 }
 
+named! {
+    /// What `exact` asks of shards, which decides in how many rounds it ends.
+    Schedule {
+        /// The program chooses.
+        #[default]
+        Auto = "auto",
+        /// As few rounds as can be: shards say where their own likelihood is highest.
+        Few = "few",
+        /// More rounds, in which nobody fits anything to a shard's own rows.
+        Gentle = "gentle",
+    }
+}
+
 by_name! { Kernel { Auto = "auto", Portable = "portable" } }
 
 by_name! { Sizes { Equal = "equal", Multinomial = "multinomial" } }

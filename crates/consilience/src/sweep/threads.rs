@@ -4,7 +4,7 @@ use super::{Bench, Cell, CellName, CellTime, Measured};
 use crate::Result;
 use crate::engine::{Clock, Engine, Observer};
 use crate::plan::{Plan, Room, Rows};
-use crate::study::{Combine, Study};
+use crate::study::{Combine, Schedule, Study};
 use std::sync::Arc;
 
 /// Computes cells here, of rows that were read once.
@@ -31,7 +31,13 @@ impl Bench for OnThreads {
         observer: &dyn Observer,
     ) -> Result<Measured> {
         let study = &self.rows.outline().study;
-        let change = |own: &mut Study| name.apply(own);
+        let change = |own: &mut Study| {
+            name.apply(own);
+            if !methods.contains(&Combine::Exact) {
+                // What only `exact` needs is not asked.
+                own.evidence.schedule = Schedule::Gentle;
+            }
+        };
         let threads = self.threads / self.at_once();
         let plan = self.rows.plan(change, threads, &self.room, self.clock.clone(), observer)?;
         let cell = measured(&plan, name, study, methods, votes, observer)?;

@@ -71,7 +71,6 @@ fn weights_are_repeated_rows() {
     let b = recipe(&formula.replace("~", "~ 1 +"), None, from_ref(&repeated)).unwrap();
     assert_eq!(a.names(), b.names());
     assert_eq!(a.response.kind, b.response.kind);
-    assert_eq!((a.response.rows, b.response.rows), (6, 13));
     assert_eq!((a.response.weight, b.response.weight), (13.0, 13.0));
     close(&[a.response.mean, a.response.sd], &[b.response.mean, b.response.sd]);
     let (a, b) = (a.design(&whole).unwrap(), b.design(&repeated).unwrap());
@@ -154,11 +153,11 @@ fn classes_are_agreed_on() {
     let levels = vec!["a".to_string(), "b".to_string()];
     assert_eq!(one.response.kind, ResponseKind::Classes { levels });
     assert_eq!(one.design(&shard(&["b", "a"])).unwrap().response, [1.0, 0.0]);
-    assert_eq!((one.response.min, one.response.max, one.response.text.as_str()), (0.0, 1.0, "y"));
+    assert_eq!((one.response.mean, one.response.text.as_str()), (2.0 / 3.0, "y"));
 
     let only = recipe("y ~ 1", None, &[shard(&["a", "a"])]).unwrap();
     assert_eq!(only.response.kind, ResponseKind::Classes { levels: vec!["a".into()] });
-    assert_eq!((only.response.mean, only.response.sd, only.response.max), (0.0, 0.0, 0.0));
+    assert_eq!((only.response.mean, only.response.sd), (0.0, 0.0));
     assert_eq!(only.design(&shard(&["a"])).unwrap().response, [0.0]);
 
     let message = error("y ~ 1", None, &[shard(&["a", "b"]), shard(&["c"])]);
@@ -167,7 +166,7 @@ fn classes_are_agreed_on() {
 
     let all_true = table(vec![("y", truth(&[true, true]))]);
     let response = recipe("y ~ 1", None, from_ref(&all_true)).unwrap().response;
-    assert_eq!((response.min, response.max, response.mean), (1.0, 1.0, 1.0));
+    assert_eq!((response.mean, response.sd), (1.0, 0.0));
 }
 
 #[test]
@@ -219,7 +218,7 @@ fn levels_from_elsewhere_are_refused() {
     let agreed = recipe("y ~ a", None, &[t(&["u", "v", "w"])]).unwrap();
     assert_eq!(agreed.design(&t(&["w", "u"])).unwrap().columns[1], [0.0, 0.0]);
     let message = agreed.design(&t(&["u", "z"])).unwrap_err().to_string();
-    let expected = "data.csv, line 3, column `a`: the level \"z\" is unknown; the shards agreed on \"u\", \"v\", \"w\"";
+    let expected = "data.csv, line 3, column `a`: the level \"z\" is unknown; the study's are \"u\", \"v\", \"w\"";
     assert!(message.contains(expected), "{message}");
 }
 

@@ -1,6 +1,7 @@
 //! Runs whose questions and answers are files: the same bits as on threads, nothing computed twice,
 //! and one coordinator at a time.
 
+mod codebook;
 #[path = "../common/mod.rs"]
 mod common;
 mod sites;

@@ -4,7 +4,7 @@ use super::*;
 use consilience::model::Prior;
 use consilience::study::{
     ClusterOn, Combine, Data, EvidenceOptions, Kernel, Local, Missing, Overrides, Points,
-    PriorTable, ShareRule, Sizes, Split, SplitBy,
+    PriorTable, Schedule, ShareRule, Sizes, Split, SplitBy,
 };
 use consilience::{Error, Level};
 use std::path::{Path, PathBuf};
@@ -54,6 +54,7 @@ draws = 100
 se_target = 1
 points = "sobol"
 statistics = false
+schedule = "gentle"
 rounds = 2
 seed = 7
 kernel = "portable"
@@ -114,6 +115,7 @@ fn everything_that_can_be_said_is_read() {
         points: Points::Sobol,
         statistics: false,
         se_target: 1.0,
+        schedule: Schedule::Gentle,
         rounds: 2,
         seed: 7,
         kernel: Kernel::Portable,

@@ -3,6 +3,7 @@
 mod good;
 mod hash;
 mod priors;
+mod schema;
 mod template;
 mod wrong;
 

@@ -110,6 +110,7 @@ pub fn subsetting(full: &Setting, space: &Space, model: &Subset) -> Result<Setti
     Ok(Setting {
         model: Arc::new(own),
         surveys: full.surveys.iter().map(part).collect(),
+        located: None,
         warnings: Vec::new(),
         ..full.clone()
     })

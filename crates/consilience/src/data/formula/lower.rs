@@ -156,7 +156,7 @@ fn refuse_offset(term: &Right, at: usize, what: &str) -> Lowered<()> {
 }
 
 /// A variable: an expression, or a `factor()` or `poly()` of one.
-fn variable(node: &Node) -> Lowered<Expr> {
+pub(super) fn variable(node: &Node) -> Lowered<Expr> {
     let lowered = match &node.kind {
         NodeKind::Call(name, arguments) if name == "factor" => {
             let [argument] = arguments.as_slice() else {

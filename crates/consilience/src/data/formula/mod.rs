@@ -129,6 +129,18 @@ impl Formula {
     }
 }
 
+impl Expr {
+    /// Reads a part of a formula such as `log(x)` or `poly(x, 2)`.
+    pub fn parse(text: &str) -> Result<Expr> {
+        let formula = format!("{text} ~ 1");
+        if formula.len() > MAX_LENGTH {
+            return Err(Error::input("this is too long for a part of a formula"));
+        }
+        let lowered = parser::parse(&formula).and_then(|(left, _)| lower::variable(&left));
+        lowered.map_err(|fault| fault.show(&formula))
+    }
+}
+
 impl PartialEq for Formula {
     fn eq(&self, other: &Formula) -> bool {
         self.response == other.response && self.right == other.right

@@ -2,14 +2,16 @@
 
 use super::super::ascent::definite;
 use super::super::importance::{T_DF, T_SHARE};
-use super::{LEAST_SHARE, MixturePart, Search, Stage, Wish};
+use super::{LEAST_SHARE, MixturePart, PointSet, Search, Stage, Wish};
 use crate::Result;
 use crate::estimate::{Importance, Weighted};
 use crate::math::proposal::Draws;
-use crate::math::{Cholesky, Matrix, Mixture, Proposal, Sobol, log_sum_exp};
+use crate::math::rule::Drawing;
+use crate::math::{Cholesky, Matrix, Mixture, Proposal, Rule, Sobol, log_sum_exp};
 use crate::model::coordinates::log_standard_normal;
 use crate::target::Expansion;
 use libm::exp;
+use rand::RngExt;
 use std::sync::Arc;
 
 /// The share of effective draws beyond which a proposal is left as it is.
@@ -17,6 +19,8 @@ const WELL_PLACED: f64 = 0.75;
 /// Draws of the first round of weights, and of it where the mixture has several parts.
 const PILOT: usize = 1000;
 const WIDE_PILOT: usize = 2000;
+/// The same where draws from a first guess were poor: few more rounds should follow.
+const HARD_PILOT: usize = 4000;
 /// How often a mixture may be made anew.
 const ADAPTATIONS: usize = 8;
 /// The part of the weights' squares beyond which one draw alone has too much to say about the error.
@@ -34,20 +38,31 @@ const MOST_HEAVY: usize = 5;
 
 impl Search {
     pub(super) fn pilot(&self) -> usize {
-        let pilot = if self.parts.len() == 1 { PILOT } else { WIDE_PILOT };
+        let pilot = match self.parts.len() {
+            _ if self.is_hard => HARD_PILOT,
+            1 => PILOT,
+            _ => WIDE_PILOT,
+        };
         self.settings.draws.min(pilot)
     }
 
     pub(super) fn draw(&mut self, count: usize) -> Wish {
-        let mixture = self.mixture();
-        let draws = match &mut self.sobol {
-            Some(sobol) => mixture.draw_evenly(count, sobol, &mut self.rng),
-            None => mixture.draw(count, &mut self.rng),
-        };
-        let thetas = Arc::new(self.coordinates.thetas(&draws.thetas));
+        let (draws, set) = self.point_set(count);
         self.weigh_rounds += 1;
-        self.stage = Stage::Draw(draws, thetas.clone());
-        Wish::Weigh(thetas)
+        self.stage = Stage::Draw(draws, set.thetas.clone());
+        Wish::Weigh(set)
+    }
+
+    /// Draws from the mixture, in z, and how to make them elsewhere.
+    pub(super) fn point_set(&mut self, count: usize) -> (Draws, PointSet) {
+        let (mixture, even) = (self.mixture(), self.sobol.clone());
+        let drawing = Drawing { mixture, count, seed: self.rng.random(), even };
+        let draws = drawing.draws();
+        if let Some(sobol) = &mut self.sobol {
+            sobol.skip(draws.thetas.rows());
+        }
+        let thetas = Arc::new(self.coordinates.thetas(&draws.thetas));
+        (draws, PointSet { thetas, rule: Some(Arc::new(Rule::Draws(drawing))) })
     }
 
     /// Takes log f of the draws; draws more, makes the mixture anew, or ends.
@@ -57,19 +72,41 @@ impl Search {
         thetas: Arc<Matrix>,
         log_f: &[f64],
     ) -> Result<Wish> {
+        self.take_in(draws, thetas, log_f)?;
+        self.judged()
+    }
+
+    /// Puts draws to those that are there.
+    pub(super) fn take_in(
+        &mut self,
+        draws: Draws,
+        thetas: Arc<Matrix>,
+        log_f: &[f64],
+    ) -> Result<()> {
         self.points.extend(draws.thetas.data());
         let new = Weighted::new(self.in_theta(draws, thetas), log_f)?;
         match &mut self.weighted {
             Some(weighted) => weighted.extend(new),
             None => self.weighted = Some(new),
         }
-        let weighted = self.weighted.as_ref().expect("just put there");
+        Ok(())
+    }
+
+    /// What to do with the draws at hand.
+    pub(super) fn judged(&mut self) -> Result<Wish> {
+        let weighted = self.weighted.as_ref().expect("there are draws");
         let (seen, count) = (weighted.summarise(), weighted.len());
         let (target, most) = (self.settings.se_target, self.settings.draws);
         let se = seen.log_z.se.unwrap_or(0.0);
-        // A posterior that is skewed is not where its mode is: better draws are worth more than more.
-        let misplaced =
-            self.adaptations == 0 && se > target && seen.ess < WELL_PLACED * count as f64;
+        // The error falls with the root of the number of draws; a tenth more to be sure.
+        let wanted = (1.1 * count as f64 * (se / target).powi(2)).ceil().min(most as f64) as usize;
+        // A posterior that is skewed is not where its mode is: better draws are worth more than more, unless rounds are
+        // dear and a few more will do.
+        let will_do = self.is_hard && wanted < most;
+        let misplaced = self.adaptations == 0
+            && se > target
+            && seen.ess < WELL_PLACED * count as f64
+            && !will_do;
         let lonely = weighted.lonely() > LONELY && self.adaptations < ADAPTATIONS / 2;
         let poor = seen.ess < POOR * count as f64 || !seen.is_reliable();
         let may_adapt = self.adaptations < ADAPTATIONS && self.rounds_left() > 1;
@@ -83,8 +120,6 @@ impl Search {
                 return Ok(wish);
             }
         }
-        // The error falls with the root of the number of draws; a tenth more to be sure.
-        let wanted = (1.1 * count as f64 * (se / target).powi(2)).ceil().min(most as f64) as usize;
         if self.rounds_left() > 0 && self.changed() && !self.settled {
             // Draws that were kept because they look good look better than they are.
             self.settled = true;

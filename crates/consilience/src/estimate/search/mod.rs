@@ -8,6 +8,7 @@
 //! and its parts move to where the weights say (Cappé et al. 2008). All of this happens in coordinates in
 //! which the prior is standard normal ([`Coordinates`]); points go out and come back in θ.
 
+mod ahead;
 mod draw;
 mod ridge;
 mod shape;
@@ -15,9 +16,9 @@ mod shape;
 use super::ascent::{Climbed, Climber};
 use super::{Mode, Weighted};
 use crate::math::proposal::Draws;
-use crate::math::{LOG_2PI, Matrix, Mixture, Proposal, Sobol, Stream};
+use crate::math::{LOG_2PI, Matrix, Mixture, Proposal, Rule, Sobol, Stream};
 use crate::model::Coordinates;
-use crate::target::{Expansion, Target};
+use crate::target::{Expansion, Target, Thirds};
 use crate::{Error, Result};
 use libm::exp;
 use serde::Serialize;
@@ -59,10 +60,28 @@ pub struct Settings {
 pub enum Wish {
     /// Expansions of log f at these θ.
     Expand(Vec<Vec<f64>>),
-    /// log f at these θ, one per row.
-    Weigh(Arc<Matrix>),
+    /// log f at these θ.
+    Weigh(PointSet),
+    /// log f at this θ, to third order. Only of a search that was told that it may ask: [`Search::from_near`].
+    Cubic(Vec<f64>),
+    /// Several things at once, so that they take one round. Of such a search too.
+    Ahead {
+        /// The expansion at this θ, if it is still to be known.
+        expand: Option<Vec<f64>>,
+        /// log f at draws from a proposal there.
+        draws: PointSet,
+    },
     /// Nothing more.
     Done,
+}
+
+/// Points at which log f is wanted.
+#[derive(Debug, Clone)]
+pub struct PointSet {
+    /// θ, one per row.
+    pub thetas: Arc<Matrix>,
+    /// How they are made, in the search's coordinates.
+    pub rule: Option<Arc<Rule>>,
 }
 
 /// What it was told.
@@ -71,6 +90,10 @@ pub enum Heard {
     Expansions(Vec<Expansion>),
     /// Answers to [`Wish::Weigh`].
     Values(Vec<f64>),
+    /// Answer to [`Wish::Cubic`].
+    Cubic(Expansion, Thirds),
+    /// Answers to [`Wish::Ahead`], in its order.
+    Ahead(Option<Expansion>, Vec<f64>),
 }
 
 /// A peak and what it holds.
@@ -105,6 +128,14 @@ pub struct Search {
     coordinates: Coordinates,
     settings: Settings,
     start: Vec<f64>,
+    /// Where the peak is about, by others' account.
+    near: Option<Vec<f64>>,
+    /// Whether it may ask ahead, and for third derivatives; and how often it did that.
+    ahead: bool,
+    thirds: bool,
+    approaches: usize,
+    /// Whether draws from a first guess were poor.
+    is_hard: bool,
     stage: Stage,
     /// In z, the best first once the climbs are over.
     peaks: Vec<Mode>,
@@ -137,6 +168,9 @@ pub struct Search {
 enum Stage {
     Start,
     Climb(Vec<Climber>),
+    /// Third derivatives at z.
+    Approach(Vec<f64>),
+    Ride(Box<ahead::Ride>),
     Pass(Vec<Vec<f64>>),
     Probe(Vec<Proposal>, Matrix),
     /// Draws in z, and their θ.
@@ -159,6 +193,11 @@ impl Search {
             coordinates,
             settings,
             start,
+            near: None,
+            ahead: false,
+            thirds: false,
+            approaches: 0,
+            is_hard: false,
             stage: Stage::Start,
             peaks: Vec::new(),
             unfinished: Vec::new(),
@@ -253,6 +292,8 @@ impl Search {
         match (std::mem::replace(&mut self.stage, Stage::End), heard) {
             (Stage::Start, _) => Ok(self.begin()),
             (Stage::Climb(climbers), Some(Heard::Expansions(at))) => self.climbed(climbers, at),
+            (Stage::Approach(z), Some(Heard::Cubic(at, thirds))) => self.approached(z, &at, thirds),
+            (Stage::Ride(ride), Some(Heard::Ahead(at, draws))) => self.ridden(*ride, at, &draws),
             (Stage::Pass(points), Some(Heard::Expansions(at))) => Ok(self.passed(points, at)),
             (Stage::Probe(around, points), Some(Heard::Values(values))) => {
                 self.probed(around, &points, &values)
@@ -268,6 +309,9 @@ impl Search {
     }
 
     fn begin(&mut self) -> Wish {
+        if let Some(near) = self.near.take() {
+            return self.begin_near(&near);
+        }
         let start = self.coordinates.z(&self.start);
         if self.settings.single {
             return self.climb(vec![Climber::new(start, self.settings.tolerance)]);
@@ -337,6 +381,11 @@ impl Search {
                 let noisy = self.noisy(z.clone());
                 going.push(noisy.unwrap_or_else(|| Climber::new(z, self.settings.tolerance)));
             }
+        }
+        if let ([only], true) = (&going[..], time_left)
+            && self.is_near(only)
+        {
+            return Ok(self.ride_on(going.remove(0)));
         }
         if !going.is_empty() && time_left {
             return Ok(self.climb(going));
@@ -434,8 +483,9 @@ pub fn climb(search: &mut Search, target: &dyn Target) -> Result<Arc<Matrix>> {
     loop {
         match search.next(heard)? {
             Wish::Expand(thetas) => heard = Some(expansions(&thetas, target)),
-            Wish::Weigh(thetas) => return Ok(thetas),
+            Wish::Weigh(set) => return Ok(set.thetas),
             Wish::Done => unreachable!("a search ends with draws"),
+            Wish::Cubic(_) | Wish::Ahead { .. } => unreachable!("it was not told that it may"),
         }
     }
 }
@@ -449,8 +499,9 @@ pub fn weigh(search: &mut Search, target: &dyn Target, mut thetas: Arc<Matrix>) 
         thetas = loop {
             match search.next(Some(heard))? {
                 Wish::Expand(thetas) => heard = expansions(&thetas, target),
-                Wish::Weigh(thetas) => break thetas,
+                Wish::Weigh(set) => break set.thetas,
                 Wish::Done => return Ok(()),
+                Wish::Cubic(_) | Wish::Ahead { .. } => unreachable!("it was not told that it may"),
             }
         };
     }

@@ -2,10 +2,13 @@
 //! between peaks.
 
 use super::super::ascent::definite;
-use super::super::importance::{PROBES, T_DF, T_SHARE, probes, sides};
-use super::{KEPT_BACK, LEAST_SHARE, MOST_PEAKS, MixturePart, Search, Stage, Wish, laplace};
+use super::super::importance::{T_DF, T_SHARE, sides};
+use super::{
+    KEPT_BACK, LEAST_SHARE, MOST_PEAKS, MixturePart, PointSet, Search, Stage, Wish, laplace,
+};
 use crate::estimate::Mode;
-use crate::math::{Cholesky, Matrix, Proposal, dot, log_sum_exp};
+use crate::math::rule::number_of_probes;
+use crate::math::{Cholesky, Matrix, Proposal, Rule, dot, log_sum_exp};
 use crate::model::coordinates::log_standard_normal;
 use crate::target::Expansion;
 use crate::{Error, Result};
@@ -101,15 +104,12 @@ impl Search {
             self.shape(around);
             return self.draw(self.pilot());
         }
-        let d = self.coordinates.dim();
-        let points: Vec<Matrix> = around.iter().map(|p| probes(p, d)).collect();
-        let rows = points.iter().map(Matrix::rows).sum();
-        let data = points.iter().flat_map(|p| p.data().to_vec()).collect();
-        let points = Matrix::from_rows(rows, d, data);
+        let rule = Rule::Probes(around.clone());
+        let points = rule.points();
         let thetas = Arc::new(self.coordinates.thetas(&points));
         self.weigh_rounds += 1;
         self.stage = Stage::Probe(around, points);
-        Wish::Weigh(thetas)
+        Wish::Weigh(PointSet { thetas, rule: Some(Arc::new(rule)) })
     }
 
     pub(super) fn probed(
@@ -124,7 +124,7 @@ impl Search {
                 self.coordinates.log_density(z, &self.coordinates.theta(z), log_f[k])
             })
             .collect();
-        let each = 1 + 2 * PROBES.len() * self.coordinates.dim();
+        let each = number_of_probes(self.coordinates.dim());
         let shaped = around.into_iter().zip(heights.chunks(each));
         self.shape(shaped.map(|(p, heights)| p.with_sides(sides(heights))).collect());
         Ok(self.draw(self.pilot()))

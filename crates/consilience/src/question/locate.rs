@@ -1,0 +1,151 @@
+//! Where a shard's own likelihoods are highest.
+
+use super::checks::{Fault, ensure, numbers};
+use super::expand::{expansion, sum_of};
+use super::points::{self, Points};
+use super::{Kind, wire};
+use crate::Result;
+use crate::estimate::{Newton, Step};
+use crate::math::dot;
+use crate::model::{LogLikelihood, Model};
+use crate::shard::Shard;
+use crate::target::Expansion;
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// Half the squared Newton decrement at which a peak is near enough: it is only a start for others.
+const ROUGHLY: f64 = 1e-3;
+/// The most steps on the way there.
+const STEPS: usize = 40;
+/// The observations whose information pulls towards the start, where the rows say nothing or separate the outcomes: for
+/// a logistic model a normal prior of about 2 per standard deviation of its column. Much weaker ones let single
+/// shards run away from where all of them are.
+const PULL: f64 = 1.0;
+
+/// Asks for the parabola that each model's log likelihood of the shard's rows, without any prior, is like around its
+/// peak. Parabolas of shards add up to one of all the rows, whose peak is near that of the whole likelihood.
+/// The point of each model is where to begin.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(into = "wire::Asked", try_from = "wire::Asked")]
+pub struct Locate(pub Vec<Points>);
+
+impl Kind for Locate {
+    const NAME: &'static str = "locate";
+
+    /// For each model the parabola, as an expansion at 0.
+    type Answer = Vec<Expansion>;
+
+    fn models(&self) -> Vec<&Arc<Model>> {
+        self.0.iter().map(|asked| &asked.model).collect()
+    }
+
+    fn check(&self) -> Fault {
+        points::check(&self.0)?;
+        let one = self.0.iter().all(|asked| asked.thetas.rows() == 1);
+        ensure(one, "it asks about more starts than one of a model")
+    }
+
+    fn answer(&self, shard: &Shard) -> Result<Self::Answer> {
+        points::on_each(&self.0, shard, |target, asked| {
+            parabola(target.likelihood(), asked.thetas.row(0))
+        })
+    }
+
+    fn accept(&self, answer: &Self::Answer) -> Fault {
+        points::accept(&self.0, answer, |asked, at| {
+            expansion(at, asked.model.dim())?;
+            ensure(at.value.is_finite(), "its parabola is not finite")
+        })
+    }
+
+    fn merge(&self, answers: &[Self::Answer]) -> Option<Self::Answer> {
+        let sum = |m: usize| sum_of(&answers.iter().map(|answer| &answer[m]).collect::<Vec<_>>());
+        Some((0..self.0.len()).map(sum).collect())
+    }
+
+    fn explain(&self) -> String {
+        format!(
+            "locate{}: where the log likelihood of the site's own rows is highest, and its curvature there (a fit of the site's own)",
+            points::names(&self.0)
+        )
+    }
+
+    fn explain_answer(answer: &Self::Answer) -> String {
+        let mut out = String::new();
+        for at in answer {
+            let d = at.gradient.len();
+            let _ = writeln!(
+                out,
+                "  a parabola like the log likelihood, its slope at 0: {}",
+                numbers(&at.gradient)
+            );
+            let _ = writeln!(out, "  its curvature: {d} × {d} numbers");
+        }
+        out
+    }
+
+    fn largest_answer(&self) -> u64 {
+        let numbers = |asked: &Points| (asked.model.dim() as u64 + 2).pow(2);
+        1024 + 10 * self.0.iter().map(numbers).sum::<u64>()
+    }
+
+    /// A Hessian is X'WX.
+    fn columns_told(answer: &Self::Answer) -> usize {
+        answer.iter().map(|at| at.gradient.len()).max().unwrap_or(0)
+    }
+
+    fn join(&mut self, other: &Locate) -> bool {
+        self.0.extend_from_slice(&other.0);
+        true
+    }
+
+    fn part(answer: &mut Self::Answer, number: usize) -> Self::Answer {
+        vec![std::mem::replace(&mut answer[number], Expansion::zeros(0))]
+    }
+}
+
+/// The parabola that a log likelihood is like at its peak, as an expansion at 0. Where rows say nothing about a
+/// parameter, or separate the outcomes, a weak pull towards the start keeps the peak at hand; it has no
+/// part in the parabola. Nothing, where there is no such point.
+fn parabola(likelihood: &dyn LogLikelihood, start: &[f64]) -> Expansion {
+    let nothing = Expansion::zeros(start.len());
+    let first = likelihood.expand(start);
+    let each = PULL / likelihood.observations().max(1.0);
+    let pull: Vec<f64> =
+        first.hessian.diagonal().iter().map(|bend| each * bend.abs() + 1e-12).collect();
+    let pulled = |theta: &[f64], mut at: Expansion| {
+        for (j, (pull, by)) in
+            pull.iter().zip(theta.iter().zip(start).map(|(t, s)| t - s)).enumerate()
+        {
+            at.value -= 0.5 * pull * by * by;
+            at.gradient[j] -= pull * by;
+            at.hessian[(j, j)] -= pull;
+        }
+        at
+    };
+    let mut newton = Newton::new(start.to_vec(), ROUGHLY);
+    let mut next = newton.advance(pulled(start, first));
+    while let Ok(Step::Evaluate(theta)) = &next {
+        if newton.evaluations() >= STEPS {
+            break;
+        }
+        let at = pulled(theta, likelihood.expand(theta));
+        next = newton.advance(at);
+    }
+    let Some((theta, at)) = newton.best_expansion() else { return nothing };
+    // As it is without the pull.
+    let mut at = at.clone();
+    for (j, pull) in pull.iter().enumerate() {
+        at.gradient[j] += pull * (theta[j] - start[j]);
+        at.hessian[(j, j)] += pull;
+    }
+    // l(θ) ≈ l + g'(θ − t) + ½(θ − t)'H(θ − t), written around 0.
+    let bend = at.hessian.times(theta);
+    let value = at.value - dot(&at.gradient, theta) + 0.5 * dot(theta, &bend);
+    let gradient = at.gradient.iter().zip(&bend).map(|(g, b)| g - b).collect();
+    let found = Expansion { value, gradient, hessian: at.hessian };
+    let finite = found.value.is_finite()
+        && found.gradient.iter().chain(found.hessian.data()).all(|x| x.is_finite());
+    if finite { found } else { nothing }
+}

@@ -1,0 +1,220 @@
+//! Few rounds and few bytes: `schedule`, points that travel as rules, and errors that stay honest with both.
+
+mod common;
+
+use common::{Case, root, run, truth};
+use consilience::compare::Comparison;
+use consilience::question::{Points, Question, Weigh};
+use consilience::study::StudyFile;
+use std::path::Path;
+
+const PIMA: &str = "type ~ scale(npreg) + scale(glu) + scale(bp) + scale(skin) + scale(bmi) + scale(ped) + scale(age)";
+
+fn flights(shards: usize, partition: u64, evidence: &str) -> Case {
+    let mut case = Case::new("flights.parquet", shards);
+    case.split += &format!("\nseed = {partition}");
+    case.evidence = evidence.into();
+    for formula in truth()["flights"]["models"].as_object().unwrap().keys() {
+        case.model(formula, "logistic");
+    }
+    case
+}
+
+/// The errors of a comparison's log evidences, in standard errors of both sides.
+fn scores(found: &Comparison, truths: &[(f64, f64)]) -> Vec<f64> {
+    let each = found.models.iter().zip(truths);
+    each.map(|(model, (value, se))| {
+        let own = model.log_evidence.se.unwrap();
+        (model.log_evidence.value - value) / own.hypot(*se)
+    })
+    .collect()
+}
+
+fn flights_truth() -> Vec<(f64, f64)> {
+    let models = &truth()["flights"]["models"];
+    let pair = |v: &serde_json::Value| (v["value"].as_f64().unwrap(), v["se"].as_f64().unwrap());
+    models.as_object().unwrap().values().map(pair).collect()
+}
+
+#[test]
+fn flights_take_few_rounds_and_few_bytes() {
+    for shards in [1, 10, 50] {
+        let mut rounds = Vec::new();
+        for partition in [1, 2, 3] {
+            let found = run(&flights(shards, partition, "").text());
+            let kilobytes = found.traffic.bytes_sent as f64 / shards as f64 / 1000.0;
+            println!(
+                "{shards} shards, partition {partition}: {} rounds, {kilobytes:.0} kB to each",
+                found.traffic.rounds
+            );
+            assert!(found.is_reliable());
+            rounds.push(found.traffic.rounds);
+            assert!(kilobytes < 80.0, "{kilobytes}");
+            for (z, model) in scores(&found, &flights_truth()).iter().zip(&found.models) {
+                assert!(z.abs() < 4.0, "{}: z = {z}", model.name);
+                assert!(model.log_evidence.se.unwrap() <= 0.01);
+            }
+        }
+        // Climbing step by step it was thirteen.
+        assert!(rounds.iter().all(|&rounds| rounds < 12), "{shards} shards: {rounds:?} rounds");
+    }
+}
+
+#[test]
+fn gentle_asks_nobody_for_a_fit_and_agrees() {
+    let gentle = run(&flights(20, 1, "schedule = \"gentle\"").text());
+    let few = run(&flights(20, 1, "schedule = \"few\"").text());
+    assert!(gentle.traffic.rounds > few.traffic.rounds);
+    for found in [&gentle, &few] {
+        assert!(found.is_reliable());
+        assert!(scores(found, &flights_truth()).iter().all(|z| z.abs() < 4.0));
+    }
+}
+
+/// Runs seeds 1 to K and looks at mean and spread of the errors in standard errors.
+fn calibrated(what: &str, seeds: u64, truths: &[(f64, f64)], case: impl Fn(u64) -> Case) {
+    let (mut all, mut rounds, mut shared) = (Vec::new(), 0, 0.0);
+    for seed in 1..=seeds {
+        let found = run(&case(seed).text());
+        assert!(found.is_reliable(), "{what}, seed {seed}");
+        rounds = rounds.max(found.traffic.rounds);
+        all.extend(scores(&found, truths));
+        let own = found.models[0].log_evidence.se.unwrap();
+        shared += (truths[0].1 / own.hypot(truths[0].1)).powi(2) / seeds as f64;
+    }
+    let n = all.len() as f64;
+    let mean = all.iter().sum::<f64>() / n;
+    let sd = (all.iter().map(|z| z * z).sum::<f64>() / n).sqrt();
+    let worst = all.iter().fold(0.0, |most: f64, z| most.max(z.abs()));
+    println!(
+        "{what}: mean z {mean:+.2}, root mean square {sd:.2}, worst {worst:.2}, at most {rounds} rounds"
+    );
+    // The reference has an error too, and all seeds have it in common.
+    let bound = 4.0 * ((1.0 - shared) / n + shared).sqrt();
+    assert!(mean.abs() < bound, "{what}: mean z {mean}, bound {bound}");
+    assert!((0.75..1.25).contains(&sd), "{what}: spread of z {sd}");
+    assert!(worst < 4.5, "{what}: {worst}");
+}
+
+fn pima(family: &str, shards: usize, seed: u64, schedule: &str) -> Case {
+    let mut case = Case::new("pima_tr.csv", shards);
+    case.split += &format!("\nseed = {seed}");
+    case.evidence = format!("seed = {seed}\nschedule = \"{schedule}\"");
+    case.model(PIMA, family);
+    case
+}
+
+#[test]
+fn error_bars_are_honest_with_few_rounds() {
+    let seeds = std::env::var("FEW_SEEDS").map_or(100, |n| n.parse().unwrap());
+    for family in ["logistic", "probit"] {
+        let truth = &truth()["pima_tr"]["models"][format!("{family}, normal(0,1)")];
+        let truth = [(truth["value"].as_f64().unwrap(), truth["se"].as_f64().unwrap())];
+        for (shards, schedule) in [(3, "few"), (10, "few"), (40, "few"), (10, "gentle")] {
+            let what = format!("pima, {family}, {shards} shards, {schedule}");
+            calibrated(&what, seeds, &truth, |seed| pima(family, shards, seed, schedule));
+        }
+    }
+    let value = &truth()["sim2"]["models"]["11111"];
+    let value = [(value["value"].as_f64().unwrap(), value["se"].as_f64().unwrap())];
+    calibrated("sim2, 50 shards", seeds.min(40), &value, |seed| {
+        let mut case = Case::new("sim2.parquet", 50);
+        case.split += &format!("\nseed = {seed}");
+        case.evidence = format!("seed = {seed}");
+        case.model("y ~ x1 + x2 + x3 + x4 + x5", "logistic");
+        case
+    });
+}
+
+/// The model that first guesses do not meet: carriers with a handful of flights.
+#[test]
+fn error_bars_are_honest_where_a_first_guess_is_poor() {
+    let truth = &truth()["flights"]["models"]["late ~ 0 + carrier + carrier:dep_delay"];
+    let truth = [(truth["value"].as_f64().unwrap(), truth["se"].as_f64().unwrap())];
+    calibrated("flights, a slope per carrier, 50 shards", 20, &truth, |seed| {
+        let mut case = Case::new("flights.parquet", 50);
+        case.split += &format!("\nseed = {seed}");
+        case.evidence = format!("seed = {seed}");
+        case.model("late ~ 0 + carrier + carrier:dep_delay", "logistic");
+        case
+    });
+}
+
+/// Few rows a shard, separated outcomes and levels that most shards lack: shards are wrong about the peak, and
+/// further rounds follow by themselves.
+#[test]
+fn shards_that_know_next_to_nothing_cost_rounds_and_nothing_else() {
+    let logistic = &truth()["pima_tr"]["models"]["logistic, normal(0,1)"];
+    let logistic = [(logistic["value"].as_f64().unwrap(), logistic["se"].as_f64().unwrap())];
+    for (shards, by) in [(100, "random"), (66, "outcome"), (2, "column:type")] {
+        let mut case = pima("logistic", shards, 1, "few");
+        case.split = format!("shards = {shards}\nby = \"{by}\"");
+        if by.starts_with("column") {
+            case.split = format!("by = \"{by}\"");
+        }
+        let found = run(&case.text());
+        println!("{by}, {shards} shards: {} rounds", found.traffic.rounds);
+        assert!(
+            found.is_reliable() && found.traffic.rounds <= 12,
+            "{by}: {}",
+            found.traffic.rounds
+        );
+        assert!(scores(&found, &logistic)[0].abs() < 4.0, "{by}");
+    }
+}
+
+/// A question about draws is small on its way, and whoever reads it asks about the same points.
+#[test]
+fn draws_travel_as_rules() {
+    use consilience::engine::{Answered, Engine, Silent, Threads};
+    use consilience::plan::{Gathered, Plan, Room};
+    use consilience::question::Answers;
+    use std::sync::Mutex;
+
+    /// Keeps what was asked, as it travels, and has it read again before it is answered.
+    struct Reading<'a>(&'a Threads, Mutex<Vec<(usize, usize)>>);
+
+    impl Engine for Reading<'_> {
+        fn shards(&self) -> usize {
+            self.0.shards()
+        }
+
+        fn ask(
+            &self,
+            questions: &[Question],
+            answered: &Answered,
+        ) -> consilience::Result<Vec<Answers>> {
+            let mut read = Vec::new();
+            for question in questions {
+                let bytes = postcard::to_stdvec(question).unwrap();
+                let there: Question = postcard::from_bytes(&bytes).unwrap();
+                assert_eq!(postcard::to_stdvec(&there).unwrap(), bytes);
+                if let Question::Weigh(Weigh(points)) = &there {
+                    let rows = |p: &Points| p.thetas.rows() * p.thetas.cols();
+                    let rows = points.iter().map(rows).sum();
+                    self.1.lock().unwrap().push((bytes.len(), rows));
+                }
+                read.push(there);
+            }
+            self.0.ask(&read, answered)
+        }
+    }
+
+    for evidence in ["", "points = \"sobol\"", "schedule = \"gentle\""] {
+        let case = flights(4, 1, evidence);
+        let study = || StudyFile::parse(&case.text(), Path::new("study.toml")).unwrap();
+        let plan = Plan::new(study(), 2, &Silent).unwrap();
+        let here = plan.run(&Silent).unwrap();
+        let gathered = Gathered::new(study(), &Room::default(), &Silent).unwrap();
+        let engine = Reading(plan.engine(), Mutex::default());
+        let there = Plan::on(gathered, engine, &Silent).unwrap();
+        let found = there.run(&Silent).unwrap();
+        let bits = |c: &Comparison| -> Vec<u64> {
+            c.models.iter().map(|m| m.log_evidence.value.to_bits()).collect()
+        };
+        assert_eq!(bits(&here), bits(&found), "{evidence}");
+        let sizes = there.engine().1.lock().unwrap();
+        assert!(!sizes.is_empty() && sizes.iter().all(|(bytes, numbers)| bytes * 2 < 8 * numbers));
+    }
+    assert!(root().join("data").exists());
+}
