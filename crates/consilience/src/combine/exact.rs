@@ -41,6 +41,9 @@ const TOLERANCE: f64 = 1e-6;
 /// Half a squared Newton decrement at which a mode was not reached: nats that it may be below the peak.
 const REACHED: f64 = 1e-2;
 
+/// Numbers in all rows beyond which a log density costs so much that few draws are tried first.
+const COSTLY: f64 = 2e6;
+
 /// Multiplications beyond which third derivatives cost more than the round that they save.
 const CHEAP: f64 = 1e9;
 
@@ -79,7 +82,7 @@ enum Asked {
     Expand(Expand),
     Weigh(Weigh),
     Cubic(Cubic),
-    Ahead { expand: Option<Expand>, draws: Weigh },
+    Ahead { expand: Option<Expand>, draws: Weigh, probes: Option<Weigh> },
 }
 
 impl Asked {
@@ -88,9 +91,10 @@ impl Asked {
             Asked::Expand(question) => vec![question.clone().into()],
             Asked::Weigh(question) => vec![question.clone().into()],
             Asked::Cubic(question) => vec![question.clone().into()],
-            Asked::Ahead { expand, draws } => {
+            Asked::Ahead { expand, draws, probes } => {
                 let expand = expand.iter().map(|question| question.clone().into());
-                expand.chain([draws.clone().into()]).collect()
+                let weigh = std::iter::once(draws).chain(probes);
+                expand.chain(weigh.map(|question| question.clone().into())).collect()
             }
         }
     }
@@ -119,6 +123,8 @@ impl Exact {
             se_target: options.se_target,
             rounds: options.rounds,
             even: options.points == study::Points::Sobol,
+            mirrored: true,
+            costly: self.draws_are_costly(),
             single: model.has_one_peak(),
             noise: model.noise(),
             tolerance: TOLERANCE,
@@ -141,6 +147,12 @@ impl Exact {
         self.setting.located.is_some()
             && model.dim() <= MOST_PARAMETERS
             && d * rows * each * each < CHEAP
+    }
+
+    /// Whether a thousand draws are much work: what shards say of their rows, again.
+    fn draws_are_costly(&self) -> bool {
+        let full: f64 = self.setting.surveys.iter().flat_map(|s| &s.nonzero).sum();
+        full > COSTLY
     }
 
     fn usual_rounds(&self) -> u64 {
@@ -187,10 +199,11 @@ impl Exact {
                 let thetas = Matrix::from_rows(1, theta.len(), theta);
                 Asked::Cubic(Cubic(self.setting.points(thetas)))
             }
-            Wish::Ahead { expand, draws } => {
+            Wish::Ahead { expand, draws, probes } => {
                 by_shard = None;
                 let expand = expand.map(|theta| self.expand(&[theta]));
-                Asked::Ahead { expand, draws: self.weigh(draws) }
+                let probes = probes.map(|set| self.weigh(set));
+                Asked::Ahead { expand, draws: self.weigh(draws), probes }
             }
             Wish::Done => return self.finish(search, by_shard),
         };
@@ -228,7 +241,7 @@ impl Exact {
                 let each = shards.map(|s| (&question.0[0], s.into_iter().map(own).collect()));
                 self.go_on(search, by_shard, Some(Heard::Cubic(at, thirds)), each)
             }
-            Asked::Ahead { expand, draws } => {
+            Asked::Ahead { expand, draws, probes } => {
                 let (mut at, mut each) = (None, None);
                 if let Some(question) = &expand {
                     let (mut sums, shards) = next()?.sum(question)?;
@@ -241,7 +254,11 @@ impl Exact {
                 if self.setting.extras.leave_one_out {
                     leave_one_out::keep(&mut by_shard, shards)?;
                 }
-                let heard = Heard::Ahead(at, values.remove(0));
+                let around = match &probes {
+                    Some(question) => Some(next()?.sum(question)?.0.remove(0)),
+                    None => None,
+                };
+                let heard = Heard::Ahead(at, values.remove(0), around);
                 self.go_on(search, by_shard, Some(heard), each)
             }
         }

@@ -10,9 +10,9 @@
 //! hence each shard has its own diagnostics.
 
 use super::{Evidence, Next, Setting};
-use crate::estimate::importance::{T_DF, error_of_mean};
+use crate::estimate::importance::T_DF;
 use crate::estimate::{Estimate, Weighted};
-use crate::math::proposal::Draws;
+use crate::math::proposal::{Draws, Kinship};
 use crate::math::{Cholesky, Matrix, Proposal, stream};
 use crate::question::{Answers, Expand, Weigh};
 use crate::target::Expansion;
@@ -132,14 +132,18 @@ fn without(
         log_target: Vec::new(),
         // Far from where they were meant to be, even points are no better than plain ones, and a few
         // sets of skewed weights would underrate the error.
-        replicates: None,
+        kinship: match weighted.kinship {
+            Kinship::Sets(_) => Kinship::Strangers,
+            kinship => kinship,
+        },
+        controls: weighted.controls.clone(),
     };
     let seen = rest.summarise();
     let log_z = seen.log_z;
     // log mean a − log mean b over the same draws errs as the mean of a/ā − b/b̄ does.
     let terms = weights.iter().zip(&rest.log_weights);
     let terms: Vec<f64> = terms.map(|(a, b)| exp(a - all) - exp(b - log_z.value)).collect();
-    let error = error_of_mean(&terms);
+    let (_, error) = rest.mean_and_error(&terms);
     let predictive = Estimate::new(all - log_z.value, error);
     let reliable = seen.is_reliable();
     Ok(LeftOut { log_z, predictive, ess: Some(seen.ess), k_hat: seen.k_hat, reliable })

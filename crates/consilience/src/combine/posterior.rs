@@ -137,6 +137,7 @@ mod tests {
     use super::*;
     use crate::estimate::Estimate;
     use crate::fit::Diagnostics;
+    use crate::math::proposal::Kinship;
     use crate::math::ziggurat::normal;
     use crate::math::{Cholesky, stream};
 
@@ -227,7 +228,13 @@ mod tests {
             .map(|k| if k % 9 == 0 { f64::NEG_INFINITY } else { 3.0 * rng.random::<f64>() })
             .collect();
         let thetas = Matrix::from_rows(count, 1, (0..count).map(|k| k as f64).collect());
-        let weighted = Weighted { thetas, log_weights, log_target: Vec::new(), replicates: None };
+        let weighted = Weighted {
+            thetas,
+            log_weights,
+            log_target: Vec::new(),
+            kinship: Kinship::Strangers,
+            controls: Vec::new(),
+        };
         let weights = relative_weights(&weighted);
         let total: f64 = weights.iter().sum();
         let drawn = resample(&weighted, &mut rng);

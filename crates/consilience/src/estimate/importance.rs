@@ -1,8 +1,8 @@
 //! Importance sampling: the evidence as a mean of weights.
 
-use super::Estimate;
 use super::pareto::tail_shape;
-use crate::math::proposal::Draws;
+use super::{Estimate, controlled};
+use crate::math::proposal::{Controls, Draws, Kinship};
 use crate::math::rule::PROBES;
 use crate::math::{Matrix, Proposal, Stream, dot};
 use crate::target::Target;
@@ -29,14 +29,16 @@ pub struct Weighted {
     pub log_weights: Vec<f64>,
     /// log f(θ) per draw.
     pub log_target: Vec<f64>,
-    /// Independent sets that the draws fall into in turn; `None`: each is one of its own.
-    pub replicates: Option<usize>,
+    /// How the draws depend on each other.
+    pub kinship: Kinship,
+    /// What is known of each draw beforehand; empty where nothing is.
+    pub controls: Vec<Controls>,
 }
 
 /// What a set of weighted draws says.
 #[derive(Debug, Clone)]
 pub struct Importance {
-    /// log mean weight, with its standard error by the delta method.
+    /// log of the weights' mean, by its controls where there are some, with its standard error by the delta method.
     pub log_z: Estimate,
     /// Kish's effective number of draws, (Σw)²/Σw².
     pub ess: f64,
@@ -63,7 +65,8 @@ impl Weighted {
             thetas: draws.thetas,
             log_weights,
             log_target: log_target.to_vec(),
-            replicates: draws.replicates,
+            kinship: draws.kinship,
+            controls: draws.controls,
         })
     }
 
@@ -75,6 +78,7 @@ impl Weighted {
         self.thetas = Matrix::from_rows(rows, cols, data);
         self.log_weights.extend(more.log_weights);
         self.log_target.extend(more.log_target);
+        self.controls.extend(more.controls);
     }
 
     /// The number of draws.
@@ -102,14 +106,9 @@ impl Weighted {
         let weights = self.weights(0..self.len(), top);
         let sum: f64 = weights.iter().sum();
         let squares = dot(&weights, &weights);
-        let mean_weight = sum / n;
-        let se = match self.replicates {
-            None => {
-                let variance = (squares / n - mean_weight * mean_weight).max(0.0);
-                (variance / (n - 1.0).max(1.0)).sqrt()
-            }
-            Some(sets) => spread_of_sets(&weights, sets),
-        };
+        // A line through weights of which a few are all may end below 0.
+        let found = Some(self.mean_and_error(&weights)).filter(|(mean, _)| *mean > 0.0);
+        let (mean_weight, se) = found.unwrap_or((sum / n, error_of_mean(&weights)));
         let (mean, covariance) = self.moments(0..self.len(), top);
         Importance {
             log_z: Estimate::new(top + log(mean_weight), se / mean_weight),
@@ -117,6 +116,16 @@ impl Weighted {
             k_hat: tail_shape(&self.log_weights).filter(|k| k.is_finite()),
             mean,
             covariance,
+        }
+    }
+
+    /// The mean of a function of the draws under their proposal, and its standard error.
+    pub(crate) fn mean_and_error(&self, terms: &[f64]) -> (f64, f64) {
+        let mean = terms.iter().sum::<f64>() / terms.len() as f64;
+        match self.kinship {
+            Kinship::Strangers => (mean, error_of_mean(terms)),
+            Kinship::Sets(sets) => (mean, spread_of_sets(terms, sets)),
+            Kinship::Mirrored => controlled::mean_and_error(terms, &self.controls),
         }
     }
 

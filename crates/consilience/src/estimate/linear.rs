@@ -14,6 +14,7 @@
 use super::rotated::Rotated;
 use super::{Estimate, Weighted};
 use crate::math::line::{self, Node};
+use crate::math::proposal::Kinship;
 use crate::math::ziggurat::normal;
 use crate::math::{Matrix, Stream};
 use crate::model::{Gaussian, Prior};
@@ -161,7 +162,13 @@ impl Linear {
         for (k, cell) in cells.iter().enumerate() {
             log_weights.push(self.draw(cell, thetas.row_mut(k), rng));
         }
-        Weighted { thetas, log_weights, log_target: Vec::new(), replicates: None }
+        Weighted {
+            thetas,
+            log_weights,
+            log_target: Vec::new(),
+            kinship: Kinship::Strangers,
+            controls: Vec::new(),
+        }
     }
 
     /// The cells of so many draws given log σ.

@@ -4,6 +4,7 @@ mod ascent;
 pub mod bridge;
 pub mod chains;
 pub mod chib;
+mod controlled;
 pub mod importance;
 pub mod laplace;
 pub mod linear;

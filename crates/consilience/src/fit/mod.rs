@@ -181,6 +181,8 @@ impl<'a> Task<'a> {
             se_target: 0.0,
             rounds: ROUNDS,
             even: false,
+            mirrored: false,
+            costly: false,
             single: model.has_one_peak(),
             noise: model.noise(),
             tolerance: TOLERANCE,

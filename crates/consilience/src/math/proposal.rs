@@ -125,9 +125,26 @@ pub struct Draws {
     pub thetas: Matrix,
     /// log g(θ) per draw.
     pub log_density: Vec<f64>,
-    /// How many independent sets the draws fall into, draw k into set k mod this; `None` where the
-    /// draws themselves are independent.
-    pub replicates: Option<usize>,
+    /// How they depend on each other.
+    pub kinship: Kinship,
+    /// Functions of each draw whose expectation is known to be 0, so that what their means are off by says what other
+    /// means are off by: c − 1 and c·(q − d)/√(2d), with c the density of a proposal's normal part over g and q the
+    /// squared distance, which is χ² with d degrees of freedom under that part. Of mirrored draws only; else empty.
+    pub controls: Vec<Controls>,
+}
+
+/// See [`Draws::controls`].
+pub type Controls = [f64; 2];
+
+/// How draws depend on each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kinship {
+    /// Not at all.
+    Strangers,
+    /// Draw 2k + 1 is made of the negatives of the normal numbers that draw 2k is made of.
+    Mirrored,
+    /// Draw k belongs to set k mod this; the sets are independent.
+    Sets(usize),
 }
 
 impl Proposal {
@@ -328,11 +345,31 @@ impl Mixture {
 
     /// This many draws.
     pub fn draw(&self, count: usize, rng: &mut Stream) -> Draws {
-        self.draw_by(count, None, |z| {
-            z.iter_mut().for_each(|v| *v = normal(rng));
-            let (is_t, part) = (rng.random::<f64>(), self.choose(|| rng.random()));
-            let Proposal { t_share, df, .. } = self.parts[part].1;
-            (part, if is_t < t_share { (df / chi_square(df, rng)).sqrt() } else { 1.0 })
+        self.draw_by(count, Kinship::Strangers, |z| self.next(z, rng))
+    }
+
+    /// The next normal numbers, the part that they are for and the factor by which a t is stretched.
+    fn next(&self, z: &mut [f64], rng: &mut Stream) -> (usize, f64) {
+        z.iter_mut().for_each(|v| *v = normal(rng));
+        let (is_t, part) = (rng.random::<f64>(), self.choose(|| rng.random()));
+        let Proposal { t_share, df, .. } = self.parts[part].1;
+        (part, if is_t < t_share { (df / chi_square(df, rng)).sqrt() } else { 1.0 })
+    }
+
+    /// This many draws, rounded up to whole pairs, of which one mirrors the other: what is odd in a weight cancels,
+    /// which of a posterior that is nearly normal is most of it.
+    pub fn draw_mirrored(&self, count: usize, rng: &mut Stream) -> Draws {
+        let mut first: Option<(Vec<f64>, usize, f64)> = None;
+        self.draw_by(count.next_multiple_of(2), Kinship::Mirrored, |z| match first.take() {
+            None => {
+                let (part, stretch) = self.next(z, rng);
+                first = Some((z.to_vec(), part, stretch));
+                (part, stretch)
+            }
+            Some((mirrored, part, stretch)) => {
+                z.iter_mut().zip(mirrored).for_each(|(z, m)| *z = -m);
+                (part, stretch)
+            }
         })
     }
 
@@ -343,7 +380,7 @@ impl Mixture {
         let most = self.parts.iter().map(|(_, p)| p.df as usize).max().unwrap_or(0);
         // Further coordinates choose between normal and t, make the t's χ², and choose the part.
         let mut point = vec![0.0; d + 1 + most + usize::from(self.parts.len() > 1)];
-        self.draw_by(count.next_multiple_of(REPLICATES), Some(REPLICATES), |z| {
+        self.draw_by(count.next_multiple_of(REPLICATES), Kinship::Sets(REPLICATES), |z| {
             sobol.normals(&mut point, rng);
             z.copy_from_slice(&point[..d]);
             let part = self.choose(|| 0.5 * erfc(-point[d + 1 + most] * FRAC_1_SQRT_2));
@@ -372,12 +409,12 @@ impl Mixture {
     fn draw_by(
         &self,
         count: usize,
-        replicates: Option<usize>,
+        kinship: Kinship,
         mut next: impl FnMut(&mut [f64]) -> (usize, f64),
     ) -> Draws {
         let d = self.parts[0].1.mean.len();
         let mut thetas = Matrix::zeros(count, d);
-        let mut log_density = Vec::with_capacity(count);
+        let (mut log_density, mut controls) = (Vec::with_capacity(count), Vec::new());
         let mut z = vec![0.0; d];
         for k in 0..count {
             let (part, stretch) = next(&mut z);
@@ -387,8 +424,20 @@ impl Mixture {
                 1 => own.log_density_at(distance),
                 _ => self.log_density(thetas.row(k)),
             });
+            if kinship == Kinship::Mirrored {
+                controls.push(self.controls(thetas.row(k), log_density[k]));
+            }
         }
-        Draws { thetas, log_density, replicates }
+        Draws { thetas, log_density, kinship, controls }
+    }
+
+    /// See [`Draws::controls`]; those of a mixture are of its parts with the largest share.
+    fn controls(&self, theta: &[f64], log_density: f64) -> Controls {
+        let largest = |a: &&(f64, Proposal), b: &&(f64, Proposal)| a.0.total_cmp(&b.0);
+        let (_, part) = self.parts.iter().max_by(largest).expect("a mixture has parts");
+        let (q, d) = (part.distance(theta), part.mean.len() as f64);
+        let ratio = exp(-0.5 * q - part.log_volume() - log_density);
+        [ratio - 1.0, ratio * (q - d) / (2.0 * d).sqrt()]
     }
 
     /// log of each part's share times its density at a point.

@@ -29,17 +29,29 @@ pub struct Drawing {
     pub count: usize,
     /// The number of their stream.
     pub seed: u64,
-    /// The even points that they start from, if they do.
-    pub even: Option<Sobol>,
+    /// Where their normal numbers are from.
+    pub source: Source,
+}
+
+/// Where the normal numbers of draws are from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Source {
+    /// The stream.
+    Plain,
+    /// The stream, and then their negatives.
+    Mirrored,
+    /// These even points.
+    Even(Sobol),
 }
 
 impl Drawing {
     /// The draws, with their densities.
     pub fn draws(&self) -> Draws {
         let mut rng = stream(self.seed, 0, 0, "draws");
-        match &self.even {
-            Some(even) => self.mixture.draw_evenly(self.count, &mut even.clone(), &mut rng),
-            None => self.mixture.draw(self.count, &mut rng),
+        match &self.source {
+            Source::Plain => self.mixture.draw(self.count, &mut rng),
+            Source::Mirrored => self.mixture.draw_mirrored(self.count, &mut rng),
+            Source::Even(even) => self.mixture.draw_evenly(self.count, &mut even.clone(), &mut rng),
         }
     }
 }
@@ -108,12 +120,13 @@ mod tests {
         let second = Proposal::from_covariance(vec![0.1, 7.0], &factor, 0.1, 5.0)
             .with_sides(vec![(0.7, 1.9), (1.0, 0.3)]);
         let mixture = Mixture::new(vec![(0.3, first.clone()), (0.7, second.clone())]);
-        let drawing = Drawing { mixture, count: 100, seed: 7, even: None };
+        let drawing = Drawing { mixture, count: 100, seed: 7, source: Source::Plain };
         let mut even = Sobol::new(&mut stream(1, 2, 3, "test"));
         even.skip(48);
         vec![
             Rule::Draws(drawing.clone()),
-            Rule::Draws(Drawing { even: Some(even), ..drawing }),
+            Rule::Draws(Drawing { source: Source::Mirrored, ..drawing.clone() }),
+            Rule::Draws(Drawing { source: Source::Even(even), ..drawing }),
             Rule::Probes(vec![first, second]),
         ]
     }

@@ -6,11 +6,12 @@
 //! curvature there from a point that is not yet near, and to which sides the density falls slowly.
 
 use super::super::ascent::{Climbed, Climber};
-use super::super::importance::{T_DF, T_SHARE};
-use super::{Search, Stage, Wish};
+use super::super::importance::{T_DF, T_SHARE, sides};
+use super::{MixturePart, Search, Stage, Wish};
 use crate::Result;
 use crate::estimate::Mode;
 use crate::math::proposal::Draws;
+use crate::math::rule::PROBES;
 use crate::math::{Cholesky, Matrix, Proposal, dot};
 use crate::target::{Expansion, Thirds};
 use std::sync::Arc;
@@ -21,6 +22,14 @@ const NEAR_BY_THIRDS: f64 = 300.0;
 /// Nats below the peak at which a point stands for it: one more step, which needs no asking, and draws take care of
 /// the rest.
 const ARRIVED: f64 = 0.1;
+/// The same where points around it tell the shape, and draws follow in any case.
+const IN_SIGHT: f64 = 1.0;
+/// The share of draws from a proposal that is wider where the posterior is skewed, and how much wider that is: points along
+/// the axes say nothing of what lies between them.
+const WIDER_SHARE: f64 = 0.25;
+const WIDER: f64 = 1.4;
+/// Scales from which a side is a skewed one.
+const SKEWED: f64 = 1.1;
 /// How often third derivatives are asked for before plain climbing takes over.
 const APPROACHES: usize = 3;
 /// The share of effective draws from which a proposal is left as it is.
@@ -33,10 +42,10 @@ const WIDEST: f64 = 2.0;
 pub(super) struct Ride {
     /// The climb that asked for the expansion; `None` where the peak is known.
     climber: Option<Climber>,
-    /// The third derivatives that led there, in z.
-    thirds: Option<Thirds>,
     draws: Draws,
     thetas: Arc<Matrix>,
+    /// What is looked around, and the points.
+    probes: Option<(Proposal, Matrix)>,
 }
 
 /// The next point of a climb as third derivatives have it, with the precision there and the rise on the way.
@@ -93,27 +102,28 @@ impl Search {
             let start = self.coordinates.z(&self.start);
             return Ok(self.climb(vec![Climber::new(start, self.settings.tolerance)]));
         };
+        eprintln!(z.len(), mode.decrement, mode.value);
         if mode.decrement < self.settings.tolerance {
             let proposal = proposal_at(&mode).with_sides(sides_of_cubic(&mode.factor, &thirds));
             self.reached(0, mode);
-            return Ok(self.ride(None, proposal, None));
+            return Ok(self.ride(None, proposal));
         }
         if mode.decrement > NEAR_BY_THIRDS && self.approaches < APPROACHES {
             return Ok(self.approach(step_by_thirds(&at.gradient, &mode, &thirds).z));
         }
-        Ok(self.ride_by_thirds(&at.gradient, &mode, thirds))
+        Ok(self.ride_by_thirds(&at.gradient, &mode, &thirds))
     }
 
     /// Has first draws ride on a step that third derivatives lead.
-    fn ride_by_thirds(&mut self, gradient: &[f64], mode: &Mode, thirds: Thirds) -> Wish {
-        let next = step_by_thirds(gradient, mode, &thirds);
+    fn ride_by_thirds(&mut self, gradient: &[f64], mode: &Mode, thirds: &Thirds) -> Wish {
+        let next = step_by_thirds(gradient, mode, thirds);
         let proposal = Proposal::from_precision(next.z.clone(), &next.factor, T_SHARE, T_DF)
-            .with_sides(sides_of_cubic(&next.factor, &thirds));
+            .with_sides(sides_of_cubic(&next.factor, thirds));
         let climber = Climber::new(next.z.clone(), self.settings.tolerance);
         let value = mode.value + next.rise;
         let Ahead { z: theta, precision, factor, .. } = next;
         self.peaks = vec![Mode { theta, value, precision, factor, decrement: 0.0 }];
-        self.ride(Some(climber), proposal, Some(thirds))
+        self.ride(Some(climber), proposal)
     }
 
     /// Whether the next step of a climb is likely its last.
@@ -129,25 +139,28 @@ impl Search {
         let mode = Mode { theta: z, value, decrement: 0.0, ..from };
         let proposal = proposal_at(&mode);
         self.peaks = vec![mode];
-        self.ride(Some(climber), proposal, None)
+        self.ride(Some(climber), proposal)
     }
 
     /// Asks for the step of a climb, and for draws from a proposal at its end.
-    fn ride(
-        &mut self,
-        climber: Option<Climber>,
-        proposal: Proposal,
-        thirds: Option<Thirds>,
-    ) -> Wish {
+    fn ride(&mut self, climber: Option<Climber>, proposal: Proposal) -> Wish {
+        let plain = proposal.without_sides();
         self.shape(vec![proposal]);
         let expand = climber.as_ref().map(|c| c.asked(&self.coordinates));
         self.newton_rounds += usize::from(expand.is_some());
         let (draws, set) = self.point_set(self.pilot());
         self.weigh_rounds += usize::from(expand.is_none());
         let thetas = set.thetas.clone();
-        let ride = Ride { climber, thirds, draws, thetas };
+        let (probes, around) = match self.settings.costly || expand.is_none() {
+            true => (None, None),
+            false => {
+                let (points, set) = self.probes(vec![plain.clone()]);
+                (Some((plain, points)), Some(set))
+            }
+        };
+        let ride = Ride { climber, draws, thetas, probes };
         self.stage = Stage::Ride(Box::new(ride));
-        Wish::Ahead { expand, draws: set }
+        Wish::Ahead { expand, draws: set, probes: around }
     }
 
     /// Takes what rode on a step.
@@ -156,28 +169,20 @@ impl Search {
         ride: Ride,
         at: Option<Expansion>,
         log_f: &[f64],
+        around: Option<Vec<f64>>,
     ) -> Result<Wish> {
-        let Ride { climber, thirds, draws, thetas } = ride;
-        let mut stepped = None;
+        let Ride { climber, draws, thetas, probes } = ride;
+        let (mut stepped, mut seen_around, mut is_there) = (None, None, true);
         if let (Some(mut climber), Some(at)) = (climber, at) {
             let z = climber.asked_z().to_vec();
             self.peaks.clear();
             let expansion = self.coordinates.expand(&z, &self.coordinates.theta(&z), &at, 1.0);
             let mode = mode_at(&z, &expansion).filter(|_| expansion.value.is_finite());
-            let (arrived, short) = match mode {
-                Some(mode) if mode.decrement < ARRIVED => (Some(mode), None),
-                short => (None, short),
-            };
-            let Some(mode) = arrived else {
-                // Not there yet: what rode along is of no use. Third derivatives change slowly.
+            eprintln!(mode.as_ref().map(|m| m.decrement), expansion.value);
+            let limit = if around.is_some() { IN_SIGHT } else { ARRIVED };
+            let Some(mode) = mode.filter(|mode| mode.decrement < limit) else {
+                // Not there yet: what rode along is of no use.
                 self.parts.clear();
-                if let (Some(mode), Some(thirds)) = (short, thirds)
-                    && self.approaches < APPROACHES
-                    && mode.decrement < NEAR_BY_THIRDS
-                {
-                    self.approaches += 1;
-                    return Ok(self.ride_by_thirds(&expansion.gradient, &mode, thirds));
-                }
                 return match climber.advance(&at, &self.coordinates) {
                     Climbed::OnItsWay if self.is_near(&climber) => Ok(self.ride_on(climber)),
                     Climbed::OnItsWay => Ok(self.climb(vec![climber])),
@@ -186,15 +191,16 @@ impl Search {
             };
             let step = mode.factor.solve(&expansion.gradient);
             stepped = Some(z.iter().zip(&step).map(|(z, s)| z + s).collect::<Vec<f64>>());
-            // Draws start from one step further, and each squares what is left.
-            let decrement = mode.decrement * mode.decrement;
+            if let (Some((proposal, points)), Some(log_f)) = (probes, around) {
+                let heights = self.heights(&points, &log_f);
+                seen_around = sides_from_near(&proposal, heights, &expansion.gradient, &mode);
+            }
+            is_there = mode.decrement < ARRIVED;
+            // Draws start from one step further, and each squares what is left. How far that is their weights say.
+            let decrement = if is_there { mode.decrement * mode.decrement } else { 0.0 };
             self.reached(0, Mode { decrement, ..mode });
         }
-        self.take_in(draws, thetas, log_f)?;
-        let weighted = self.weighted.as_ref().expect("just put there");
-        let (seen, count) = (weighted.summarise(), weighted.len() as f64);
-        let enough = seen.log_z.se.unwrap_or(0.0) <= self.settings.se_target;
-        if seen.is_reliable() && (enough || seen.ess > GOOD * count) {
+        if is_there && self.is_well_drawn(draws, thetas, log_f)? {
             return self.judged();
         }
         // A look around the peak as it is known now, and draws afresh: those at hand are of a guess at it.
@@ -204,7 +210,32 @@ impl Search {
             self.peaks[0].theta = centre;
         }
         self.is_hard = true;
+        if let Some(sides) = seen_around {
+            self.shape_by(sides);
+            return Ok(self.draw(self.pilot()));
+        }
         Ok(self.begin_looking_around())
+    }
+
+    /// Takes in the draws that rode along; whether they will do.
+    fn is_well_drawn(&mut self, draws: Draws, thetas: Arc<Matrix>, log_f: &[f64]) -> Result<bool> {
+        self.take_in(draws, thetas, log_f)?;
+        let weighted = self.weighted.as_ref().expect("just put there");
+        let (seen, count) = (weighted.summarise(), weighted.len() as f64);
+        let enough = seen.log_z.se.unwrap_or(0.0) <= self.settings.se_target;
+        eprintln!(seen.ess, seen.k_hat, seen.log_z);
+        Ok(seen.is_reliable() && (enough || seen.ess > GOOD * count))
+    }
+
+    /// Makes the mixture of a skewed posterior with one peak: with these scales, and with wider ones.
+    fn shape_by(&mut self, sides: Vec<(f64, f64)>) {
+        let wider = |side: f64| if side > SKEWED { WIDER * side } else { side };
+        let wide = sides.iter().map(|&(below, above)| (wider(below), wider(above))).collect();
+        let plain = proposal_at(&self.peaks[0]);
+        self.shape(vec![plain.clone().with_sides(sides)]);
+        let sum: f64 = self.parts.iter().map(|part| part.share).sum();
+        let share = sum * WIDER_SHARE / (1.0 - WIDER_SHARE);
+        self.parts.push(MixturePart::new(share, plain.with_sides(wide)));
     }
 }
 
@@ -220,6 +251,35 @@ fn mode_at(z: &[f64], at: &Expansion) -> Option<Mode> {
 
 fn proposal_at(mode: &Mode) -> Proposal {
     Proposal::from_precision(mode.theta.clone(), &mode.factor, T_SHARE, T_DF)
+}
+
+/// The scales to both sides of a peak along the axes of its curvature, by points around a place near it: `proposal` has the
+/// centre and the axes that were looked along, `heights` the log densities, `gradient` and `mode` what was found at that
+/// centre. The slope there is taken off, and axes are as long as the curvature that was found has them.
+fn sides_from_near(
+    proposal: &Proposal,
+    mut heights: Vec<f64>,
+    gradient: &[f64],
+    mode: &Mode,
+) -> Option<Vec<(f64, f64)>> {
+    let d = gradient.len();
+    let axis = |i: usize| -> Vec<f64> {
+        let mut x = vec![0.0; d];
+        x[i] = 1.0;
+        proposal.at(&x).iter().zip(proposal.centre()).map(|(a, b)| a - b).collect()
+    };
+    let axes: Vec<Vec<f64>> = (0..d).map(axis).collect();
+    let each = heights[1..].chunks_exact_mut(2 * PROBES.len());
+    for (heights, axis) in each.zip(&axes) {
+        let slope = dot(gradient, axis);
+        let distances = PROBES.iter().map(|x| -x).chain(PROBES);
+        heights.iter_mut().zip(distances).for_each(|(height, x)| *height -= slope * x);
+    }
+    let lengths = axes.iter().map(|axis| mode.precision.quadratic(axis).sqrt());
+    let sides = sides(&heights).into_iter().zip(lengths).map(|((b, a), by)| (b * by, a * by));
+    let sides: Vec<(f64, f64)> = sides.collect();
+    let sound = |x: f64| x.is_finite() && x > 0.0;
+    sides.iter().all(|&(b, a)| sound(a) && sound(b)).then_some(sides)
 }
 
 /// Halley's step, (A − ½T[δ])⁻¹g with Newton's δ, where it leads uphill; else Newton's. From tens of nats below the peak

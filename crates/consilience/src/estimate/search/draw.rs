@@ -6,7 +6,7 @@ use super::{LEAST_SHARE, MixturePart, PointSet, Search, Stage, Wish};
 use crate::Result;
 use crate::estimate::{Importance, Weighted};
 use crate::math::proposal::Draws;
-use crate::math::rule::Drawing;
+use crate::math::rule::{Drawing, Source};
 use crate::math::{Cholesky, Matrix, Mixture, Proposal, Rule, Sobol, log_sum_exp};
 use crate::model::coordinates::log_standard_normal;
 use crate::target::Expansion;
@@ -18,6 +18,10 @@ use std::sync::Arc;
 const WELL_PLACED: f64 = 0.75;
 /// Draws of the first round of weights, and of it where the mixture has several parts.
 const PILOT: usize = 1000;
+/// The same where draws cost much, and the share of the error that may be left: an error bar of so few draws is not
+/// known well, so that it has to leave room.
+const SMALL_PILOT: usize = 256;
+const ROOM: f64 = 1.0 / 3.0;
 const WIDE_PILOT: usize = 2000;
 /// The same where draws from a first guess were poor: few more rounds should follow.
 const HARD_PILOT: usize = 4000;
@@ -25,6 +29,8 @@ const HARD_PILOT: usize = 4000;
 const ADAPTATIONS: usize = 8;
 /// The part of the weights' squares beyond which one draw alone has too much to say about the error.
 const LONELY: f64 = 0.05;
+/// The same where rounds are dear: the error bar of mirrored draws allows for how few draws it rests on.
+const LONELY_AND_HARD: f64 = 0.2;
 /// The share of effective draws below which a mixture is poor.
 const POOR: f64 = 0.25;
 /// Effective draws that are enough to tell a scale by.
@@ -40,6 +46,7 @@ impl Search {
     pub(super) fn pilot(&self) -> usize {
         let pilot = match self.parts.len() {
             _ if self.is_hard => HARD_PILOT,
+            1 if self.settings.costly && self.sobol.is_none() => SMALL_PILOT,
             1 => PILOT,
             _ => WIDE_PILOT,
         };
@@ -55,8 +62,12 @@ impl Search {
 
     /// Draws from the mixture, in z, and how to make them elsewhere.
     pub(super) fn point_set(&mut self, count: usize) -> (Draws, PointSet) {
-        let (mixture, even) = (self.mixture(), self.sobol.clone());
-        let drawing = Drawing { mixture, count, seed: self.rng.random(), even };
+        let source = match &self.sobol {
+            Some(sobol) => Source::Even(sobol.clone()),
+            None if self.settings.mirrored && self.settings.single => Source::Mirrored,
+            None => Source::Plain,
+        };
+        let drawing = Drawing { mixture: self.mixture(), count, seed: self.rng.random(), source };
         let draws = drawing.draws();
         if let Some(sobol) = &mut self.sobol {
             sobol.skip(draws.thetas.rows());
@@ -100,14 +111,20 @@ impl Search {
         let se = seen.log_z.se.unwrap_or(0.0);
         // The error falls with the root of the number of draws; a tenth more to be sure.
         let wanted = (1.1 * count as f64 * (se / target).powi(2)).ceil().min(most as f64) as usize;
+        let least = if se > ROOM * target { PILOT.min(most) } else { count };
+        let is_small = count < least;
+        let wanted = wanted.max(least);
         // A posterior that is skewed is not where its mode is: better draws are worth more than more, unless rounds are
         // dear and a few more will do.
         let will_do = self.is_hard && wanted < most;
         let misplaced = self.adaptations == 0
+            && !is_small
             && se > target
             && seen.ess < WELL_PLACED * count as f64
             && !will_do;
-        let lonely = weighted.lonely() > LONELY && self.adaptations < ADAPTATIONS / 2;
+        let most_lonely = if self.is_hard { LONELY_AND_HARD } else { LONELY };
+        let lonely = weighted.lonely() > most_lonely && self.adaptations < ADAPTATIONS / 2;
+        eprintln!(seen.ess, seen.k_hat, seen.log_z, weighted.lonely());
         let poor = seen.ess < POOR * count as f64 || !seen.is_reliable();
         let may_adapt = self.adaptations < ADAPTATIONS && self.rounds_left() > 1;
         if may_adapt && (!seen.is_reliable() || !self.settled && (misplaced || lonely)) {
@@ -126,7 +143,7 @@ impl Search {
             self.forget();
             return Ok(self.draw(wanted.max(count).min(most)));
         }
-        if self.rounds_left() > 0 && se > target && wanted > count {
+        if self.rounds_left() > 0 && (se > target || is_small) && wanted > count {
             return Ok(self.draw(wanted - count));
         }
         Ok(Wish::Done)
@@ -154,7 +171,7 @@ impl Search {
             })
             .collect();
         let thetas = Arc::unwrap_or_clone(thetas);
-        Draws { thetas, log_density, replicates: draws.replicates }
+        Draws { thetas, log_density, kinship: draws.kinship, controls: draws.controls }
     }
 
     pub(super) fn point(&self, k: usize) -> &[f64] {

@@ -47,6 +47,11 @@ pub struct Settings {
     pub rounds: usize,
     /// Whether points come from a Sobol sequence.
     pub even: bool,
+    /// Whether draws come in pairs that mirror each other, where there is one peak: better for the evidence, worse for
+    /// squares.
+    pub mirrored: bool,
+    /// Whether a draw costs so much that few are tried first.
+    pub costly: bool,
     /// Whether there is one peak for sure.
     pub single: bool,
     /// The number of a parameter that says how large misfits may be, and a value of it under which the
@@ -70,6 +75,8 @@ pub enum Wish {
         expand: Option<Vec<f64>>,
         /// log f at draws from a proposal there.
         draws: PointSet,
+        /// log f at points around it, if they are to be looked at.
+        probes: Option<PointSet>,
     },
     /// Nothing more.
     Done,
@@ -93,7 +100,7 @@ pub enum Heard {
     /// Answer to [`Wish::Cubic`].
     Cubic(Expansion, Thirds),
     /// Answers to [`Wish::Ahead`], in its order.
-    Ahead(Option<Expansion>, Vec<f64>),
+    Ahead(Option<Expansion>, Vec<f64>, Option<Vec<f64>>),
 }
 
 /// A peak and what it holds.
@@ -293,7 +300,9 @@ impl Search {
             (Stage::Start, _) => Ok(self.begin()),
             (Stage::Climb(climbers), Some(Heard::Expansions(at))) => self.climbed(climbers, at),
             (Stage::Approach(z), Some(Heard::Cubic(at, thirds))) => self.approached(z, &at, thirds),
-            (Stage::Ride(ride), Some(Heard::Ahead(at, draws))) => self.ridden(*ride, at, &draws),
+            (Stage::Ride(ride), Some(Heard::Ahead(at, draws, probes))) => {
+                self.ridden(*ride, at, &draws, probes)
+            }
             (Stage::Pass(points), Some(Heard::Expansions(at))) => Ok(self.passed(points, at)),
             (Stage::Probe(around, points), Some(Heard::Values(values))) => {
                 self.probed(around, &points, &values)

@@ -104,12 +104,27 @@ impl Search {
             self.shape(around);
             return self.draw(self.pilot());
         }
-        let rule = Rule::Probes(around.clone());
-        let points = rule.points();
-        let thetas = Arc::new(self.coordinates.thetas(&points));
+        let (points, set) = self.probes(around.clone());
         self.weigh_rounds += 1;
         self.stage = Stage::Probe(around, points);
-        Wish::Weigh(PointSet { thetas, rule: Some(Arc::new(rule)) })
+        Wish::Weigh(set)
+    }
+
+    /// Points around proposals, in z, and how to make them elsewhere.
+    pub(super) fn probes(&self, around: Vec<Proposal>) -> (Matrix, PointSet) {
+        let rule = Rule::Probes(around);
+        let points = rule.points();
+        let thetas = Arc::new(self.coordinates.thetas(&points));
+        (points, PointSet { thetas, rule: Some(Arc::new(rule)) })
+    }
+
+    /// Log densities in z, by log f of points in z.
+    pub(super) fn heights(&self, points: &Matrix, log_f: &[f64]) -> Vec<f64> {
+        let height = |(k, log_f): (usize, &f64)| {
+            let z = points.row(k);
+            self.coordinates.log_density(z, &self.coordinates.theta(z), *log_f)
+        };
+        log_f.iter().enumerate().map(height).collect()
     }
 
     pub(super) fn probed(
@@ -118,12 +133,7 @@ impl Search {
         points: &Matrix,
         log_f: &[f64],
     ) -> Result<Wish> {
-        let heights: Vec<f64> = (0..log_f.len())
-            .map(|k| {
-                let z = points.row(k);
-                self.coordinates.log_density(z, &self.coordinates.theta(z), log_f[k])
-            })
-            .collect();
+        let heights = self.heights(points, log_f);
         let each = number_of_probes(self.coordinates.dim());
         let shaped = around.into_iter().zip(heights.chunks(each));
         self.shape(shaped.map(|(p, heights)| p.with_sides(sides(heights))).collect());
