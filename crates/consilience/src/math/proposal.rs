@@ -184,6 +184,11 @@ impl Proposal {
         plain
     }
 
+    /// Whether it has scales to both sides.
+    pub fn has_sides(&self) -> bool {
+        !self.sides.is_empty()
+    }
+
     /// How many coordinates.
     pub fn dim(&self) -> usize {
         self.mean.len()

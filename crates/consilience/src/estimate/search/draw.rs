@@ -20,7 +20,7 @@ const WELL_PLACED: f64 = 0.75;
 const PILOT: usize = 1000;
 /// The same where draws cost much, and the share of the error that may be left: an error bar of so few draws is not
 /// known well, so that it has to leave room.
-const SMALL_PILOT: usize = 256;
+const SMALL_PILOT: usize = 512;
 const ROOM: f64 = 1.0 / 3.0;
 const WIDE_PILOT: usize = 2000;
 /// The same where draws from a first guess were poor: few more rounds should follow.
@@ -258,9 +258,11 @@ impl Search {
             let effective = if squares > 0.0 { sum * sum / squares } else { 0.0 };
             part.share = (sum / n).max(0.5 * LEAST_SHARE);
             let trust = effective / (effective + prior);
-            let refit = if effective > prior {
+            // One skewed peak is better known by its sides than by a covariance, which has none.
+            let skewed = self.is_hard && part.proposal.has_sides();
+            let refit = if effective > prior && !skewed {
                 self.refit(own, sum, trust, part)
-            } else if effective > ENOUGH && poor {
+            } else if effective > ENOUGH && (poor || skewed) {
                 // Too few for a covariance, enough for a scale to each side of every axis.
                 let points = own.iter().enumerate().map(|(k, &w)| (self.point(k), w));
                 Some(part.proposal.with_sides_of(points, effective))
