@@ -77,8 +77,7 @@ impl Experiment {
     }
 }
 
-/// A study of an example, on these data, with draws of seeds from 1 on. Small ones have the same bits on every CPU, as
-/// far as that is in our hands: NUTS's draws are not.
+/// A study of an example, on these data, with draws of seeds from 1 on. Small ones have the same bits on every CPU.
 fn study(text: &str, name: &str, size: Size, data: &Source, rest: Overrides) -> Result<StudyFile> {
     let data = Some(vec![data.path.display().to_string()]);
     let kernel = size.quick.then_some(Kernel::Portable);
