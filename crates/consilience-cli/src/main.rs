@@ -81,8 +81,11 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         Command::Check(arguments) => {
             let mut study = StudyFile::read_with(&arguments.study, &arguments.overrides())?;
             // Nothing is computed, so that nothing is asked ahead.
-            study.study.evidence.schedule = Schedule::Gentle;
-            let plan = plan_of(study, arguments, &progress::Bar::new(false))?;
+            let evidence = &mut study.study.evidence;
+            evidence.schedule = Schedule::Gentle;
+            let statistics = std::mem::replace(&mut evidence.statistics, false);
+            let mut plan = plan_of(study, arguments, &progress::Bar::new(false))?;
+            plan.study.evidence.statistics = statistics;
             print(&overview::of(&plan, &arguments.study))?;
             Ok(ExitCode::SUCCESS)
         }

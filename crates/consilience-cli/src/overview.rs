@@ -116,7 +116,7 @@ fn evidence(plan: &Plan) -> String {
             grouped(options.proposals.min(options.draws) as f64)
         ),
         _ if options.statistics && plan.settings[0].model.is_gaussian() => {
-            "exact: one round of sufficient statistics, the rest at the centre".to_string()
+            "exact: sufficient statistics with the survey, the rest at the centre".to_string()
         }
         _ => {
             let fit = match options.local {

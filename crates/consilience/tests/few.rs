@@ -3,10 +3,15 @@
 mod common;
 
 use common::{Case, root, run, truth};
+use consilience::Result;
+use consilience::combine::{Setting, combine};
 use consilience::compare::Comparison;
-use consilience::question::{Points, Question, Weigh};
+use consilience::engine::{Answered, Engine, Session, Silent, Threads};
+use consilience::plan::{Gathered, Plan, Room};
+use consilience::question::{Answers, Points, Question, Weigh};
 use consilience::study::StudyFile;
 use std::path::Path;
+use std::sync::Mutex;
 
 const PIMA: &str = "type ~ scale(npreg) + scale(glu) + scale(bp) + scale(skin) + scale(bmi) + scale(ped) + scale(age)";
 
@@ -220,4 +225,83 @@ fn draws_travel_as_rules() {
         assert!(!sizes.is_empty() && sizes.iter().all(|(bytes, numbers)| bytes * 2 < 8 * numbers));
     }
     assert!(root().join("data").exists());
+}
+
+/// Shards of another engine, and what they were asked round by round.
+struct Overheard<'a>(&'a Threads, Mutex<Vec<Vec<&'static str>>>);
+
+impl Engine for Overheard<'_> {
+    fn shards(&self) -> usize {
+        self.0.shards()
+    }
+
+    fn ask(&self, questions: &[Question], answered: &Answered) -> Result<Vec<Answers>> {
+        self.1.lock().unwrap().push(questions.iter().map(Question::kind).collect());
+        self.0.ask(questions, answered)
+    }
+}
+
+/// What the shards are asked about a study of Gaussian models.
+fn overheard(evidence: &str, prior: &str, models: &str) -> Vec<Vec<&'static str>> {
+    let mut case = Case::new("pima_tr.csv", 4);
+    (case.evidence, case.prior, case.models) = (evidence.into(), prior.into(), models.into());
+    let study = || StudyFile::parse(&case.text(), Path::new("study.toml")).unwrap();
+    let threads = Plan::new(study(), 2, &Silent).unwrap();
+    let gathered = Gathered::new(study(), &Room::default(), &Silent).unwrap();
+    let engine = Overheard(threads.engine(), Mutex::default());
+    let plan = Plan::on(gathered, engine, &Silent).unwrap();
+    match models.contains("[select]") {
+        true => assert!(plan.select(&Silent).is_ok()),
+        false => assert!(plan.run(&Silent).is_ok()),
+    }
+    plan.engine().1.lock().unwrap().clone()
+}
+
+/// Statistics ride on the survey where they are wanted for sure, and are asked nowhere else.
+#[test]
+fn gaussian_models_take_one_round_after_describe() {
+    let two = "[[model]]\nformula = \"bmi ~ glu + type\"\nfamily = \"gaussian\"\n[[model]]\nformula = \"bmi ~ age\"\nfamily = \"gaussian\"\n";
+    let both = [vec!["describe"], vec!["survey", "statistics"]];
+    assert_eq!(overheard("", "", two), both);
+    let laplace = "coefficients = \"laplace(0, 0.5)\"";
+    assert_eq!(overheard("", laplace, two), both);
+    for evidence in ["combine = \"normal\"", "statistics = false"] {
+        let asked = overheard(evidence, "", two);
+        assert!(!asked.iter().flatten().any(|kind| *kind == "statistics"), "{asked:?}");
+    }
+    let select = |method: &str| {
+        format!(
+            "[select]\noutcome = \"bmi\"\nfamily = \"gaussian\"\nmethod = \"{method}\"\ncandidates = \"scale(glu) + type + scale(ped) + scale(age)\"\n"
+        )
+    };
+    for method in ["enumerate", "search", "auto"] {
+        assert_eq!(overheard("", "", &select(method)), both, "{method}");
+    }
+    // With other priors a search goes by points.
+    let asked = overheard("", laplace, &select("search"));
+    assert!(!asked.iter().flatten().any(|kind| *kind == "statistics"), "{asked:?}");
+}
+
+/// Asked with the survey or by themselves, statistics are the same bits.
+#[test]
+fn statistics_that_ride_along_change_no_bit() {
+    let mut case = Case::new("pima_tr.csv", 5);
+    case.model("bmi ~ scale(glu) + type", "gaussian").model("bmi ~ poly(age, 2)", "gaussian");
+    let study = StudyFile::parse(&case.text(), Path::new("study.toml")).unwrap();
+    let plan = Plan::new(study, 2, &Silent).unwrap();
+    let evidences = |settings: &[Setting], rounds: u64| {
+        let session = Session::new(plan.engine(), &Silent);
+        let found = combine(&session, settings).unwrap();
+        assert_eq!(session.traffic().rounds, rounds);
+        found
+    };
+    let mut alone = plan.settings.clone();
+    alone.iter_mut().for_each(|setting| setting.pool = None);
+    let (with, without) = (evidences(&plan.settings, 0), evidences(&alone, 1));
+    for (a, b) in with.iter().zip(&without) {
+        assert_eq!((a.log_z, &a.mean, &a.covariance), (b.log_z, &b.mean, &b.covariance));
+        assert_eq!(a.agreement.len(), 5);
+    }
+    // Of one model alone there are fewer columns, whose statistics have other bits: they are asked.
+    evidences(&plan.settings[1..], 1);
 }

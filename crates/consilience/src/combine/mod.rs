@@ -26,6 +26,8 @@ pub use leave_one_out::LeftOut;
 pub use normal::{Consensus, consensus};
 pub use posterior::PosteriorDraws;
 pub(crate) use posterior::consensus_draws;
+pub use statistics::Pool;
+pub(crate) use statistics::{has_statistics, statistics_of};
 pub use votes::{Baseline, ModelWarning};
 pub(crate) use votes::{upsampled, votes};
 pub use ways::Ways;
@@ -62,6 +64,8 @@ pub struct Setting {
     /// The parabola that the likelihood of all rows is like, by the shards' own peaks, as an expansion at 0; `None`
     /// where they were not asked.
     pub located: Option<Arc<Expansion>>,
+    /// The statistics of all rows, where they were asked with the survey.
+    pub pool: Option<Arc<Pool>>,
     /// What is known to be worth saying before anything has run.
     pub warnings: Vec<Warning>,
     /// What is wanted beside the evidence.

@@ -17,7 +17,7 @@ use crate::estimate::{Linear, newton};
 use crate::fit::{Diagnostics, FitOrder, Summary, fit};
 use crate::math::stream;
 use crate::model::{Centred, Coordinates, Gaussian, Likelihood, Model, Subposterior, Warped};
-use crate::question::{Answer, Answers, Expand, Points, Question, Weigh};
+use crate::question::{Answer, Answers, Expand, Points, Question, Statistics, Weigh};
 use crate::study::{Combine, EvidenceOptions, Local, Schedule};
 use crate::target::{Expansion, Target};
 use crate::{Error, Level, Result, Warning};
@@ -29,47 +29,88 @@ const MOST_COLUMNS: usize = 2_000;
 /// Rounds at the centre cost nothing.
 const OWN_ROUNDS: usize = 100;
 
+/// The statistics of all rows, and what was asked for them. They do not depend on priors, so whoever settles these
+/// can ask before.
+#[derive(Debug)]
+pub struct Pool {
+    question: Statistics,
+    /// Of all shards together.
+    pub(crate) all: Centred,
+    /// Shard by shard; none where only their sum is known.
+    each: Option<Vec<Centred>>,
+}
+
+impl Pool {
+    /// What shards say to this question.
+    pub(crate) fn of(question: Statistics, answers: Answers) -> Result<Arc<Pool>> {
+        let (all, each) = answers.sum(&question)?;
+        Ok(Arc::new(Pool { question, all, each }))
+    }
+
+    /// The answers to this question: those that came with some model's setting, or new ones. What was asked of other
+    /// columns, or of the same in another order, would have other bits.
+    pub(crate) fn found<'a>(
+        session: &Session,
+        mut settings: impl Iterator<Item = &'a Setting>,
+        question: Statistics,
+    ) -> Result<Arc<Pool>> {
+        let known = settings.find_map(|s| s.pool.as_ref().filter(|p| p.question == question));
+        match known {
+            Some(pool) => Ok(pool.clone()),
+            None => Pool::of(question.clone(), session.ask_one(&question)?),
+        }
+    }
+}
+
 /// What one round says about all models of a study.
 pub(super) struct PooledStatistics {
-    /// Shard by shard; none where only their sum is known.
-    shards: Vec<Centred>,
-    all: Centred,
+    pool: Arc<Pool>,
     /// All shards but one, for each of them, if that is wanted.
     without: Option<Vec<Centred>>,
     places: Vec<Places>,
 }
 
 /// Whether statistics are enough: for Gaussian models, combined exactly.
-pub(super) fn suits(setting: &Setting) -> bool {
-    let options = &setting.options;
-    options.combine == Combine::Exact && options.statistics && setting.model.is_gaussian()
+pub(crate) fn has_statistics(model: &Model, options: &EvidenceOptions) -> bool {
+    options.combine == Combine::Exact && options.statistics && model.is_gaussian()
 }
 
-/// Asks for the statistics of all models for which they are enough, in their order.
+pub(super) fn suits(setting: &Setting) -> bool {
+    has_statistics(&setting.model, &setting.options)
+}
+
+/// The question about all columns of these models, and where each model has its own; `None` without models, or with
+/// too many columns.
+pub(crate) fn statistics_of<'a>(
+    models: impl Iterator<Item = &'a Arc<Model>>,
+) -> Option<(Statistics, Vec<Places>)> {
+    let recipes = models.filter_map(|model| model.regression()).map(|r| r.recipe());
+    let recipes: Vec<Recipe> = recipes.collect();
+    if recipes.is_empty() {
+        return None;
+    }
+    let (recipe, places) = union(&recipes);
+    let narrow = recipe.columns.len() < MOST_COLUMNS;
+    narrow.then(|| (Statistics { recipe: Arc::new(recipe) }, places))
+}
+
+/// The statistics of all models for which they are enough, in their order.
 pub(super) fn gather(
     session: &Session,
     settings: &[Setting],
 ) -> Result<Option<Arc<PooledStatistics>>> {
     let suited = || settings.iter().filter(|setting| suits(setting));
-    if suited().next().is_none() {
+    let Some((question, places)) = statistics_of(suited().map(|s| &s.model)) else {
         return Ok(None);
-    }
-    let recipes = suited().filter_map(|s| s.model.regression()).map(|r| r.recipe());
-    let recipes: Vec<Recipe> = recipes.collect();
-    let (recipe, places) = union(&recipes);
-    let columns = recipe.columns.len() + 1;
-    if columns > MOST_COLUMNS {
-        return Ok(None);
-    }
-    let question = crate::question::Statistics { recipe: Arc::new(recipe) };
-    let (all, shards) = session.ask_one(&question)?.sum(&question)?;
-    let wanted = settings.iter().any(|s| s.extras.leave_one_out);
-    if wanted && shards.is_none() {
-        return Err(leave_one_out::only_sums());
-    }
-    let shards = shards.unwrap_or_default();
-    let without = wanted.then(|| without_each(&shards, columns));
-    Ok(Some(Arc::new(PooledStatistics { shards, all, without, places })))
+    };
+    let columns = question.recipe.columns.len() + 1;
+    let pool = Pool::found(session, suited(), question)?;
+    let without = match (settings.iter().any(|s| s.extras.leave_one_out), &pool.each) {
+        (false, _) => None,
+        (true, Some(each)) => Some(without_each(each, columns)),
+        (true, None) => return Err(leave_one_out::only_sums()),
+    };
+    Ok(Some(Arc::new(PooledStatistics { pool, without, places })))
 }
 
 /// All parts but one, for each of them: from those before it and those after it.
@@ -155,7 +196,7 @@ impl Pooled {
 
     fn evidence(&self, fits: Option<Fits>) -> Result<Evidence> {
         let (model, places) = (&self.setting.model, &self.statistics.places[self.number]);
-        let all = target(&self.statistics.all, model, places, 1.0);
+        let all = target(&self.statistics.pool.all, model, places, 1.0);
         let mut evidence = self.of(&all, self.setting.extras.posterior)?;
         if let Some(without) = &self.statistics.without {
             let left_out = without.iter().enumerate().map(|(s, part)| {
@@ -290,7 +331,7 @@ impl Pooled {
         let (model, places) = (&self.setting.model, &self.statistics.places[self.number]);
         let z = &found.mode.theta;
         let theta = coordinates.theta(z);
-        let parts = self.statistics.shards.iter().zip(shares);
+        let parts = self.statistics.pool.each.iter().flatten().zip(shares);
         let mut parts: Vec<Expansion> = parts
             .map(|(part, share)| {
                 let at = target(part, model, places, share).expand(&theta);

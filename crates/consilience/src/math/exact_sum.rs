@@ -39,6 +39,27 @@ impl ExactSum {
         sum.value()
     }
 
+    /// The sum of these vectors of one length, number by number as [`of`](Self::of). So many numbers at a time that
+    /// every part is read in the order in which it stands in memory: there may be thousands.
+    pub fn of_each(parts: &[&[f64]]) -> Vec<f64> {
+        const TOGETHER: usize = 16;
+        let length = parts.first().map_or(0, |part| part.len());
+        if parts.len() <= 2 {
+            let one = |k: usize| ExactSum::of(parts.iter().map(|part| part[k]));
+            return (0..length).map(one).collect();
+        }
+        let mut out = Vec::with_capacity(length);
+        for from in (0..length).step_by(TOGETHER) {
+            let range = from..length.min(from + TOGETHER);
+            let mut sums = vec![ExactSum::default(); range.len()];
+            for part in parts {
+                sums.iter_mut().zip(&part[range.clone()]).for_each(|(sum, x)| sum.add(*x));
+            }
+            out.extend(sums.into_iter().map(ExactSum::value));
+        }
+        out
+    }
+
     /// Adds a number.
     #[inline]
     pub fn add(&mut self, x: f64) {
@@ -170,6 +191,10 @@ mod tests {
             terms[cut..].iter().for_each(|x| b.add(*x));
             a.merge(&b);
             assert_eq!(a.value().to_bits(), whole.to_bits());
+            let rows: Vec<Vec<f64>> = terms.iter().map(|x| vec![*x; 1 + round % 40]).collect();
+            let each = ExactSum::of_each(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>());
+            assert_eq!(each.len(), rows[0].len());
+            assert!(each.iter().all(|sum| sum.to_bits() == whole.to_bits()));
             if round % 3 == 0 {
                 assert_eq!(whole, 1e-300);
             }

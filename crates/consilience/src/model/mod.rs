@@ -149,6 +149,12 @@ impl Model {
         self.free().all(|p| matches!(p.prior, Prior::Normal { .. }))
     }
 
+    /// Whether every free coefficient's is, whatever that of the family's own parameter.
+    pub fn has_normal_coefficients(&self) -> bool {
+        let normal = |p: &Parameter| matches!(p.prior, Prior::Normal { .. } | Prior::Fixed { .. });
+        self.coefficients().iter().all(normal)
+    }
+
     /// Whether the posterior has one peak for sure: the likelihood has, on any line, and no prior has a tail
     /// that could give way to it.
     pub fn has_one_peak(&self) -> bool {

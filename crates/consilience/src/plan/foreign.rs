@@ -78,6 +78,7 @@ impl<E: Engine> Plan<E> {
             surveys: known.map_or(Vec::new(), |s| s.surveys.iter().map(rows).collect()),
             options: self.study.evidence.clone(),
             located: None,
+            pool: None,
             warnings: Vec::new(),
             extras: self.extras.clone(),
             model: Arc::new(model),

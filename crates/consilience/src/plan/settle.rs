@@ -2,14 +2,14 @@
 
 use super::outline::{at_formula, in_study};
 use super::units;
-use crate::combine::{Extras, Setting, is_sought};
+use crate::combine::{Extras, Pool, Setting, has_statistics, is_sought, statistics_of};
 use crate::data::{INTERCEPT, Recipe, Request, ResponseKind, Shared, Terms, agree_or_blame};
 use crate::engine::Session;
 use crate::math::Matrix;
 use crate::model::{Body, Family, Model, Parameter, Regression, Share};
 use crate::question::{Answers, Describe, Listed, Locate, Points, Question, Survey, SurveyAnswer};
 use crate::study::{
-    Combine, ModelSpec, ParameterName, PriorSpec, Role, ShareRule, Study, resolve_priors,
+    Combine, ModelSpec, ParameterName, PriorSpec, Role, SelectBy, ShareRule, Study, resolve_priors,
     unmatched_study_priors,
 };
 use crate::target::Expansion;
@@ -147,7 +147,7 @@ pub(super) fn survey(
     models: Vec<Written>,
     session: &Session,
 ) -> Result<Vec<Setting>> {
-    let Surveyed { designs: answers, located } = ask_designs(study, &models, session)?;
+    let Surveyed { designs: answers, located, pool } = ask_designs(study, &models, session)?;
     let mut settings = Vec::new();
     for ((model, priors), located) in models.into_iter().zip(located) {
         let surveys = answers.iter().find(|(design, _)| is_over(&model, design));
@@ -174,6 +174,7 @@ pub(super) fn survey(
             surveys,
             options,
             located: located.map(Arc::new),
+            pool: pool.clone(),
             warnings: Vec::new(),
             extras: Extras::default(),
         };
@@ -197,9 +198,11 @@ struct Surveyed {
     designs: Vec<(FamilyDesign, Vec<SurveyAnswer>)>,
     /// Of each model, where its likelihood is highest, if that was asked.
     located: Vec<Option<Expansion>>,
+    /// The statistics of Gaussian models, if they were asked.
+    pool: Option<Arc<Pool>>,
 }
 
-/// Asks for both in one round.
+/// Asks for all of it in one round.
 fn ask_designs(study: &Study, models: &[Written], session: &Session) -> Result<Surveyed> {
     let mut designs: Vec<(FamilyDesign, bool)> = Vec::new();
     for (model, priors) in models {
@@ -220,6 +223,9 @@ fn ask_designs(study: &Study, models: &[Written], session: &Session) -> Result<S
     if !sought.is_empty() {
         questions.push(locate.clone().into());
     }
+    let suited = models.iter().filter(|model| has_statistics_in(study, model));
+    let statistics = statistics_of(suited.map(|(model, _)| model)).map(|(question, _)| question);
+    questions.extend(statistics.clone().map(Question::from));
     let mut surveys = Vec::new();
     let answers = session.ask(&questions).map_err(|error| with_model(error, models))?;
     let mut answers = answers.into_iter();
@@ -230,18 +236,30 @@ fn ask_designs(study: &Study, models: &[Written], session: &Session) -> Result<S
         });
     }
     let mut located = vec![None; models.len()];
-    if let Some(answers) = answers.next() {
+    if let Some(answers) = answers.by_ref().take(usize::from(!sought.is_empty())).next() {
         let (found, _) = answers.sum(&locate)?;
         sought.iter().zip(found).for_each(|(&i, at)| located[i] = Some(at));
     }
-    Ok(Surveyed { designs: surveys, located })
+    let pool = statistics.zip(answers.next()).map(|(question, all)| Pool::of(question, all));
+    Ok(Surveyed { designs: surveys, located, pool: pool.transpose()? })
 }
 
 /// Whether shards are asked in passing where they think a model's peak is. Gaussian models go by their statistics.
 fn rides_along(study: &Study, (model, _): &Written) -> bool {
-    let by_rounds = !(model.is_gaussian() && study.evidence.statistics);
+    let by_rounds = !has_statistics(model, &study.evidence);
     let exact = study.evidence.combine == Combine::Exact && study.select.is_none();
     exact && by_rounds && is_sought(model, &study.evidence)
+}
+
+/// Whether shards are asked in passing for a model's statistics: only where they are wanted for sure, since they tell
+/// more than a survey. A choice among models wants them where every model is computed, or all at once by them.
+fn has_statistics_in(study: &Study, (model, _): &Written) -> bool {
+    let wanted = match study.select.as_ref().map(|select| select.method) {
+        None | Some(SelectBy::Enumerate) => true,
+        Some(SelectBy::Auto | SelectBy::Search) => model.has_normal_coefficients(),
+        Some(_) => false,
+    };
+    wanted && has_statistics(model, &study.evidence)
 }
 
 /// Where shards begin to look for a model's peak. Priors are not settled yet, and have no part in it.

@@ -73,9 +73,8 @@ impl Kind for Cubic {
     fn merge(&self, answers: &[Self::Answer]) -> Option<Self::Answer> {
         let sum = |m: usize| {
             let parts: Vec<&Expansion> = answers.iter().map(|answer| &answer[m].0).collect();
-            let third = |k: usize| ExactSum::of(answers.iter().map(|answer| answer[m].1.0[k]));
-            let count = Thirds::count(self.0[m].model.dim());
-            (sum_of(&parts), Thirds((0..count).map(third).collect()))
+            let thirds: Vec<&[f64]> = answers.iter().map(|a| a[m].1.0.as_slice()).collect();
+            (sum_of(&parts), Thirds(ExactSum::of_each(&thirds)))
         };
         Some((0..self.0.len()).map(sum).collect())
     }

@@ -113,15 +113,15 @@ pub(super) fn expansion(at: &Expansion, d: usize) -> Fault {
 
 /// The expansion of the sum, number by number, whatever the order of the parts.
 pub(super) fn sum_of(parts: &[&Expansion]) -> Expansion {
+    let each = |own: &dyn Fn(&Expansion) -> &[f64]| {
+        ExactSum::of_each(&parts.iter().map(|part| own(part)).collect::<Vec<_>>())
+    };
     let mut sum = Expansion::zeros(parts[0].gradient.len());
     sum.value = ExactSum::of(parts.iter().map(|p| p.value));
-    for (j, total) in sum.gradient.iter_mut().enumerate() {
-        *total = ExactSum::of(parts.iter().map(|p| p.gradient[j]));
-    }
+    sum.gradient = each(&|part| &part.gradient);
     for i in 0..sum.gradient.len() {
         // Hessians are symmetric, whatever somebody sends.
-        for j in 0..=i {
-            let total = ExactSum::of(parts.iter().map(|p| p.hessian[(i, j)]));
+        for (j, total) in each(&|part| &part.hessian.row(i)[..=i]).into_iter().enumerate() {
             (sum.hessian[(i, j)], sum.hessian[(j, i)]) = (total, total);
         }
     }

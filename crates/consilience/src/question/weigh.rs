@@ -51,9 +51,11 @@ impl Kind for Weigh {
     }
 
     fn merge(&self, answers: &[Self::Answer]) -> Option<Self::Answer> {
-        let sum = |m: usize, k: usize| ExactSum::of(answers.iter().map(|answer| answer[m][k]));
-        let points = |m: usize| (0..self.0[m].thetas.rows()).map(|k| sum(m, k)).collect();
-        Some((0..self.0.len()).map(points).collect())
+        let sums = |m: usize| {
+            let parts: Vec<&[f64]> = answers.iter().map(|answer| answer[m].as_slice()).collect();
+            ExactSum::of_each(&parts)
+        };
+        Some((0..self.0.len()).map(sums).collect())
     }
 
     fn explain(&self) -> String {

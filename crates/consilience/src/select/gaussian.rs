@@ -5,7 +5,7 @@
 //! deviation: for a function as smooth as this one that is exact but for rounding.
 
 use super::Found;
-use crate::combine::Setting;
+use crate::combine::{Pool, Setting};
 use crate::data::union;
 use crate::engine::Session;
 use crate::estimate::Estimate;
@@ -40,9 +40,7 @@ const AT_NODES: usize = 8;
 /// Whether this way suits the model.
 pub(super) fn suits(setting: &Setting) -> bool {
     let model = &setting.model;
-    let normal =
-        |p: &crate::model::Parameter| matches!(p.prior, Prior::Normal { .. } | Prior::Fixed { .. });
-    setting.options.statistics && model.is_gaussian() && model.coefficients().iter().all(normal)
+    setting.options.statistics && model.is_gaussian() && model.has_normal_coefficients()
 }
 
 /// All models; `None` where the space is too large to be walked through.
@@ -55,9 +53,9 @@ pub(super) fn select(
     let Some(regression) = setting.model.regression() else { return Ok(None) };
     let (recipe, places) = union(&[regression.recipe()]);
     let question = Statistics { recipe: Arc::new(recipe) };
-    let (all, _) = session.ask_one(&question)?.sum(&question)?;
+    let pool = Pool::found(session, std::iter::once(setting), question)?;
     let places = &places[0];
-    let plane = Plane::new(setting, space, &all, &places.columns, &places.offsets)?;
+    let plane = Plane::new(setting, space, &pool.all, &places.columns, &places.offsets)?;
     let Some(grid) = plane.grid(space, top)? else { return Ok(None) };
     plane.found(space, &grid, top).map(Some)
 }

@@ -1,6 +1,6 @@
 //! What a site is willing to answer.
 
-use crate::question::{Fit, Kind, Locate, Question};
+use crate::question::{Fit, Kind, Locate, Question, Statistics};
 use crate::{Error, Place, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -107,10 +107,14 @@ impl Policy {
             // Where a likelihood is highest is a fit too.
             let is_fit = kind == Locate::NAME && self.forbids(Fit::NAME);
             if self.forbids(kind) || is_fit {
-                let advice = if kind == Locate::NAME {
-                    "; with schedule = \"gentle\" under [evidence] the study does without"
-                } else {
-                    ""
+                let advice = match kind {
+                    Locate::NAME => {
+                        "; with schedule = \"gentle\" under [evidence] the study does without"
+                    }
+                    Statistics::NAME => {
+                        "; with statistics = false under [evidence] the study does without"
+                    }
+                    _ => "",
                 };
                 return refuse(format!("a question of kind `{kind}` is not answered{advice}"));
             }

@@ -2,7 +2,10 @@
 
 use super::keys::{COLUMN, COLUMNS, EXAMPLE, PATH, TERMS, shown};
 use super::written::{SEPARATOR, formula_fault, separates};
-use super::{Combine, Lines, Local, ModelSpec, Select, Sizes, Split, SplitBy, Study, StudyFile};
+use super::{
+    Combine, EvidenceOptions, Lines, Local, ModelSpec, Select, Sizes, Split, SplitBy, Study,
+    StudyFile,
+};
 use crate::error::clip;
 use crate::{Error, Level, Place, Result, Warning};
 use std::collections::HashMap;
@@ -23,12 +26,18 @@ pub(super) const ROUNDS: Limits =
 pub(super) const WARMUP: Limits =
     Limits { least: 100, why: ": a chain needs some to adapt", greatest: 100_000_000 };
 pub(super) const CHAINS: Limits = Limits { least: 1, why: "", greatest: 1_000 };
-pub(super) const PROPOSALS: Limits =
+const PROPOSALS: Limits =
     Limits { least: 100, why: ": fewer give no standard error to go by", greatest: 1_000_000 };
-pub(super) const DRAWS: Limits =
+const DRAWS: Limits =
     Limits { least: 100, why: ": fewer give no standard error to go by", greatest: 100_000_000 };
-
 impl Limits {
+    /// The same for draws that are weighed: fewer cannot become as many effective ones as an estimate needs.
+    fn if_weighed(self, is_weighed: bool) -> Limits {
+        let why =
+            ": draws are weighed, and 100 of them have to be effective for an error bar to rest on";
+        if is_weighed { Limits { least: 200, why, ..self } } else { self }
+    }
+
     /// Why this value is out of bounds, if it is; it reads on from the key.
     pub(super) fn check(self, value: u64) -> std::result::Result<(), String> {
         if value < self.least {
@@ -162,10 +171,10 @@ impl Study {
         for (key, value, limits) in [
             ("split.shards", split.shards.unwrap_or(1), SHARDS),
             ("split.clusters", split.clusters, CLUSTERS),
-            ("evidence.draws", evidence.draws, DRAWS),
+            ("evidence.draws", evidence.draws, draws(evidence)),
             ("evidence.warmup", evidence.warmup, WARMUP),
             ("evidence.chains", evidence.chains, CHAINS),
-            ("evidence.proposals", evidence.proposals, PROPOSALS),
+            ("evidence.proposals", evidence.proposals, proposals(evidence)),
             ("evidence.rounds", evidence.rounds, ROUNDS),
         ] {
             limits.check(value as u64).or_else(|message| wrong(key, message))?;
@@ -271,6 +280,20 @@ impl Study {
         }
         Ok(())
     }
+}
+
+/// How many draws there can be. Of chains they are those of each, and all chains' together can be enough.
+pub(super) fn draws(evidence: &EvidenceOptions) -> Limits {
+    let is_weighed = match evidence.combine {
+        Combine::Exact => true,
+        Combine::Augmented => false,
+        _ => matches!(evidence.local, Local::Auto | Local::Importance | Local::NutsImportance),
+    };
+    DRAWS.if_weighed(is_weighed)
+}
+
+fn proposals(evidence: &EvidenceOptions) -> Limits {
+    PROPOSALS.if_weighed(evidence.combine == Combine::CmcIs)
 }
 
 fn check_model(i: usize, model: &ModelSpec) -> Result<()> {

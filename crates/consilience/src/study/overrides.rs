@@ -66,7 +66,6 @@ impl StudyFile {
     fn replace(&mut self, overrides: &Overrides) -> Result<()> {
         let Overrides { data, shards, by, share, split_seed, seed, local, combine, .. } = overrides;
         let shards = count("shards", *shards, checks::SHARDS)?;
-        let draws = count("draws", overrides.draws, checks::DRAWS)?;
         let warmup = count("warmup", overrides.warmup, checks::WARMUP)?;
         let chains = count("chains", overrides.chains, checks::CHAINS)?;
         let rounds = count("rounds", overrides.rounds, checks::ROUNDS)?;
@@ -95,6 +94,7 @@ impl StudyFile {
         set("evidence.seed", &mut evidence.seed, *seed, lines);
         set("evidence.local", &mut evidence.local, *local, lines);
         set("evidence.combine", &mut evidence.combine, *combine, lines);
+        let draws = count("draws", overrides.draws, checks::draws(evidence))?;
         set("evidence.draws", &mut evidence.draws, draws, lines);
         set("evidence.warmup", &mut evidence.warmup, warmup, lines);
         set("evidence.chains", &mut evidence.chains, chains, lines);

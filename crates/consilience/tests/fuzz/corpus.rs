@@ -85,7 +85,7 @@ fn the_corpus_is_read_or_refused_as_its_names_say() {
 const STUDIES: [(&str, &str); 5] = [
     (
         "exact",
-        "[[model]]\nformula = \"y ~ scale(x) + poly(x, 2) + g * log(x + 1)\"\nfamily = \"logistic\"\n[evidence]\ndraws = 100\nse_target = 9.0\n",
+        "[[model]]\nformula = \"y ~ scale(x) + poly(x, 2) + g * log(x + 1)\"\nfamily = \"logistic\"\n[evidence]\ndraws = 200\nse_target = 9.0\n",
     ),
     (
         "normal",

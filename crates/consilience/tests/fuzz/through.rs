@@ -21,11 +21,11 @@ use std::path::{Path, PathBuf};
 
 /// Small studies that ask every kind of question between them.
 const STUDIES: [&str; 5] = [
-    "[[model]]\nformula = \"y ~ scale(x) + poly(x, 2) + g\"\nfamily = \"logistic\"\n[[model]]\nformula = \"y ~ x\"\nfamily = \"logistic\"\n[evidence]\ndraws = 100\nse_target = 9.0\n",
+    "[[model]]\nformula = \"y ~ scale(x) + poly(x, 2) + g\"\nfamily = \"logistic\"\n[[model]]\nformula = \"y ~ x\"\nfamily = \"logistic\"\n[evidence]\ndraws = 200\nse_target = 9.0\n",
     "[[model]]\nformula = \"y ~ x\"\nfamily = \"poisson\"\n[evidence]\ncombine = \"normal\"\nlocal = \"importance\"\ndraws = 200\n",
     "[[model]]\nformula = \"y ~ x + g\"\nfamily = \"probit\"\n[evidence]\ncombine = \"augmented\"\ndraws = 100\nwarmup = 100\nchains = 1\nproposals = 100\n",
     "[[model]]\nformula = \"x ~ factor(y) + g\"\nfamily = \"gaussian\"\n[[model]]\nformula = \"x ~ 1\"\nfamily = \"gaussian\"\n",
-    "[[model]]\nformula = \"y ~ x\"\nfamily = \"negative-binomial\"\n[evidence]\ncombine = \"cmc-is\"\nlocal = \"laplace\"\ndraws = 100\nproposals = 100\n",
+    "[[model]]\nformula = \"y ~ x\"\nfamily = \"negative-binomial\"\n[evidence]\ncombine = \"cmc-is\"\nlocal = \"laplace\"\ndraws = 100\nproposals = 200\n",
 ];
 
 /// What every question file holds beside its questions, and these.

@@ -127,7 +127,27 @@ fn wrong_values_of_data_split_and_evidence() {
             "combine = 'normal'\nlocal = 'none'",
             &["local = \"auto\", or combine = \"exact\""],
         ),
-        ("evidence", "draws = 99", &["`evidence.draws` must be at least 100, but is 99"]),
+        // Draws that are weighed have to be more than those of a chain.
+        (
+            "evidence",
+            "draws = 199",
+            &["`evidence.draws` must be at least 200, but is 199: draws are weighed"],
+        ),
+        (
+            "evidence",
+            "draws = 199\ncombine = 'normal'\nlocal = 'importance'",
+            &["`evidence.draws` must be at least 200, but is 199"],
+        ),
+        (
+            "evidence",
+            "draws = 99\ncombine = 'normal'\nlocal = 'nuts+warp3'",
+            &["`evidence.draws` must be at least 100, but is 99"],
+        ),
+        (
+            "evidence",
+            "proposals = 199\ncombine = 'cmc-is'",
+            &["`evidence.proposals` must be at least 200, but is 199"],
+        ),
         ("evidence", "draws = 100000001", &["`evidence.draws` must be at most 100000000"]),
         ("evidence", "draws = 1e4", &["`evidence.draws` must be an integer, not 1e4"]),
         ("evidence", "se_target = 0", &["`evidence.se_target` must be a positive number"]),

@@ -12,7 +12,11 @@ fn wrong_flags() {
         (&["--shards", "three"], &["'three' for '--shards <N>': a whole number is needed"]),
         (&["--shards", "-3"], &["'-3' for '--shards <N>': a whole number is needed, 0 or more"]),
         (&["--seed", "99999999999999999999"], &["--seed", "at most 18446744073709551615"]),
-        (&["--draws", "0"], &["`draws` must be at least 100, but is 0"]),
+        (&["--draws", "199"], &["`draws` must be at least 200, but is 199: draws are weighed"]),
+        (
+            &["--draws", "99", "--combine", "normal", "--local", "nuts+warp3"],
+            &["`draws` must be at least 100, but is 99"],
+        ),
         (&["--by", "hospital"], &["--by", "there is no `hospital`", "`random`", "`column:NAME`"]),
         (&["--by", "column:"], &["--by", "the column's name is missing"]),
         (&["--by", "column:nobody"], &["nobody"]),

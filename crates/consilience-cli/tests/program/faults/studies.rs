@@ -171,9 +171,12 @@ fn wrong_splits_and_evidence_options() {
         ),
         ("no shards", split("shards = 0"), &["line 5", "must be at least 1, but is 0"]),
         (
-            "no draws",
-            evidence("draws = 0"),
-            &["line 12: `evidence.draws` must be at least 100, but is 0"],
+            "draws that cannot be enough",
+            evidence("draws = 100"),
+            &[
+                "line 12: `evidence.draws` must be at least 200, but is 100",
+                "100 of them have to be",
+            ],
         ),
         ("no error", evidence("se_target = 0"), &["line 12", "positive", "default is 0.01"]),
         (
