@@ -10,6 +10,9 @@ use consilience::sample::{Chain, Sample};
 
 use rand::RngExt;
 
+/// A quantity of which the expectation is known.
+type Function<'a> = &'a dyn Fn(&[f64]) -> f64;
+
 /// One chain of the stream of this seed.
 fn chain(target: &dyn Target, mode: &Mode, draws: usize, warmup: usize, seed: u64) -> Chain {
     sample(target, mode, draws, warmup, seed).chains.remove(0)
@@ -86,7 +89,7 @@ fn parameters_from_the_prior_have_uniform_ranks() {
         let target = Logistic(rows.collect());
         let mode = find_mode(&target, 1e-9, 100).unwrap().mode;
         let chain = chain(&target, &mode, THIN * (RANKS - 1), 200, seed);
-        let functions: [&dyn Fn(&[f64]) -> f64; 4] =
+        let functions: [Function; 4] =
             [&|t| t[0], &|t| t[1], &|t| t[0] * t[1], &|t| target.log_density(t)];
         for (function, counts) in functions.iter().zip(&mut counts) {
             let truth = function(&theta);
@@ -163,14 +166,14 @@ fn draws_of_a_bent_density_are_uniform_where_they_should_be() {
 #[test]
 fn moments_are_within_their_errors() {
     const SEEDS: u64 = 200;
-    let functions: [(fn(&[f64]) -> f64, f64, &str); 6] = [
+    let functions: [(Function, f64, &str); 6] = [
         // ψ(3), and the mean of a gamma variable.
-        (|t| t[0], 0.922_784_335_098_467_1, "x0"),
-        (|t| t[0].exp(), 3.0, "exp x0"),
-        (|t| t[1], 0.0, "x1"),
-        (|t| t[1] * t[1], std::f64::consts::PI * std::f64::consts::PI / 3.0, "x1²"),
-        (|t| (t[2] - Bent::ridge(t[0])).powi(2), 1.0, "x2²"),
-        (|t| (t[2] - Bent::ridge(t[0])) * t[1], 0.0, "x1 x2"),
+        (&|t| t[0], 0.922_784_335_098_467_1, "x0"),
+        (&|t| t[0].exp(), 3.0, "exp x0"),
+        (&|t| t[1], 0.0, "x1"),
+        (&|t| t[1] * t[1], std::f64::consts::PI * std::f64::consts::PI / 3.0, "x1²"),
+        (&|t| (t[2] - Bent::ridge(t[0])).powi(2), 1.0, "x2²"),
+        (&|t| (t[2] - Bent::ridge(t[0])) * t[1], 0.0, "x1 x2"),
     ];
     let mut scores: Vec<Vec<f64>> = vec![Vec::new(); functions.len() + 1];
     let score = |values: &[f64], ess: f64, expected: f64| {

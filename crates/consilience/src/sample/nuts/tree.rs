@@ -254,8 +254,7 @@ impl Growth<'_, '_> {
             }
             None => f64::INFINITY,
         };
-        // Written so that an error that is not a number is one.
-        if !(error < DIVERGED) {
+        if error.is_nan() || error >= DIVERGED {
             self.tally.diverged = true;
             return false;
         }
