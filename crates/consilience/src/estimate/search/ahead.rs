@@ -102,7 +102,6 @@ impl Search {
             let start = self.coordinates.z(&self.start);
             return Ok(self.climb(vec![Climber::new(start, self.settings.tolerance)]));
         };
-        eprintln!(z.len(), mode.decrement, mode.value);
         if mode.decrement < self.settings.tolerance {
             let proposal = proposal_at(&mode).with_sides(sides_of_cubic(&mode.factor, &thirds));
             self.reached(0, mode);
@@ -178,7 +177,6 @@ impl Search {
             self.peaks.clear();
             let expansion = self.coordinates.expand(&z, &self.coordinates.theta(&z), &at, 1.0);
             let mode = mode_at(&z, &expansion).filter(|_| expansion.value.is_finite());
-            eprintln!(mode.as_ref().map(|m| m.decrement), expansion.value);
             let limit = if around.is_some() { IN_SIGHT } else { ARRIVED };
             let Some(mode) = mode.filter(|mode| mode.decrement < limit) else {
                 // Not there yet: what rode along is of no use.
@@ -223,7 +221,6 @@ impl Search {
         let weighted = self.weighted.as_ref().expect("just put there");
         let (seen, count) = (weighted.summarise(), weighted.len() as f64);
         let enough = seen.log_z.se.unwrap_or(0.0) <= self.settings.se_target;
-        eprintln!(seen.ess, seen.k_hat, seen.log_z);
         Ok(seen.is_reliable() && (enough || seen.ess > GOOD * count))
     }
 

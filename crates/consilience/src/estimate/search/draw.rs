@@ -124,7 +124,6 @@ impl Search {
             && !will_do;
         let most_lonely = if self.is_hard { LONELY_AND_HARD } else { LONELY };
         let lonely = weighted.lonely() > most_lonely && self.adaptations < ADAPTATIONS / 2;
-        eprintln!(seen.ess, seen.k_hat, seen.log_z, weighted.lonely());
         let poor = seen.ess < POOR * count as f64 || !seen.is_reliable();
         let may_adapt = self.adaptations < ADAPTATIONS && self.rounds_left() > 1;
         if may_adapt && (!seen.is_reliable() || !self.settled && (misplaced || lonely)) {
