@@ -2,7 +2,7 @@
 
 use crate::arguments::{threads, threads_or_all};
 use crate::cache::CacheArguments;
-use crate::memory::MemoryArguments;
+use crate::memory::{self, MemoryArguments};
 use clap::Args;
 use consilience::Result;
 use consilience::plan::Room;
@@ -20,9 +20,12 @@ pub struct MachineArguments {
 }
 
 impl MachineArguments {
-    /// What may be used of memory and disk.
+    /// What may be used of memory and disk: without a bound, what the machine's memory suggests.
     pub fn room(&self) -> Result<Room> {
-        let room = self.memory.room()?;
+        let room = match (self.memory.memory, memory::of_machine()) {
+            (None, Some(all)) => Room::of_machine(all),
+            _ => self.memory.room()?,
+        };
         Ok(match self.cache.folder() {
             Some(folder) => room.with_cache(folder),
             None => room,

@@ -31,6 +31,29 @@ impl MemoryArguments {
     }
 }
 
+/// The bytes of memory of this machine, or those that a control group, such as a batch job's, leaves of them; `None`
+/// where neither is known.
+pub fn of_machine() -> Option<usize> {
+    let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
+    let group = std::fs::read_to_string("/proc/self/cgroup").ok();
+    let group = group.iter().flat_map(|text| text.lines()).find_map(|l| l.strip_prefix("0::/"));
+    let mounted = Path::new("/sys/fs/cgroup");
+    let folder = group.map_or(mounted.to_path_buf(), |group| mounted.join(group));
+    let bound = |folder: &Path| {
+        let text = std::fs::read_to_string(folder.join("memory.max")).ok()?;
+        text.trim().parse::<usize>().ok()
+    };
+    let bounds = folder.ancestors().take_while(|above| above.starts_with(mounted));
+    bounds.filter_map(bound).chain(machine).min()
+}
+
+/// Bytes by `/proc/meminfo`.
+fn total(text: &str) -> Option<usize> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let number: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    number.checked_mul(1024)
+}
+
 /// `2GiB`, `500 MB`: bytes.
 fn size(text: &str) -> Result<usize, String> {
     let wrong = || "a number and a unit are needed, such as 2GiB or 500MB".to_string();
@@ -53,6 +76,13 @@ fn size(text: &str) -> Result<usize, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_machine_says_what_it_has() {
+        let text = "MemTotal:       24036872 kB\nMemFree:        21301044 kB\n";
+        assert_eq!(total(text), Some(24_036_872 * 1024));
+        assert_eq!((total(""), total("MemTotal: much")), (None, None));
+    }
 
     #[test]
     fn sizes_have_units() {

@@ -3,6 +3,8 @@
 mod common;
 
 use common::Case;
+use consilience::Tables;
+use consilience::arrow_array::{ArrayRef, Float32Array, Float64Array, RecordBatch};
 use consilience::engine::Silent;
 use consilience::math::Matrix;
 use consilience::model::{Begun, Common, Likelihood, Model};
@@ -119,6 +121,63 @@ fn a_view_of_shared_rows_has_the_bits_of_rows_of_its_own() {
         }
         // Seven columns at most, offset, count and total, and no more than that once.
         assert!(before >= 4 * 8 * rows && before <= 11 * 8 * rows, "{before} bytes");
+    }
+}
+
+/// Columns that stand in the table as they are wanted, some of them with fewer digits than others.
+#[test]
+fn columns_that_are_not_copied_have_the_same_bits() {
+    let rows = 30_005;
+    let single = |f: &dyn Fn(usize) -> f64| -> ArrayRef {
+        Arc::new(Float32Array::from((0..rows).map(|i| f(i) as f32).collect::<Vec<_>>()))
+    };
+    let double = |f: &dyn Fn(usize) -> f64| -> ArrayRef {
+        Arc::new(Float64Array::from((0..rows).map(f).collect::<Vec<_>>()))
+    };
+    let count = |i: usize| (4.0 * noise(i, 10)).floor();
+    let batch = RecordBatch::try_from_iter([
+        ("yes", double(&|i| f64::from(noise(i, 9) < 0.4))),
+        ("count", double(&count)),
+        ("large", double(&|i| if i % 50 == 0 { 0.0 } else { (1e6 * noise(i, 8)).floor() })),
+        ("a", single(&|i| noise(i, 1) - 0.5)),
+        ("b", double(&|i| noise(i, 2) - 0.5)),
+        ("part", single(&|i| if i % 4000 < 700 { 0.0 } else { noise(i, 11) })),
+        ("mostly_zero", single(&|i| if noise(i, 13) < 0.6 { 0.0 } else { noise(i, 14) })),
+        ("o", single(&|i| noise(i, 12))),
+    ])
+    .unwrap();
+    for (left, more, family) in [
+        ("yes", "", "logistic"),
+        ("yes", " + offset(o)", "probit"),
+        ("count", " + offset(o)", "poisson"),
+        ("count", "", "negative-binomial"),
+        ("large", "", "poisson"),
+    ] {
+        let mut case = Case::new("none", 1);
+        for right in ["a", "b + mostly_zero + part + a", "0 + part + b", "part + a"] {
+            case.model(&format!("{left} ~ {right}{more}"), family);
+        }
+        let study = StudyFile::parse(&case.text(), Path::new("study.toml")).unwrap();
+        let tables = Tables::whole(vec![batch.clone()]).unwrap();
+        let plan = Plan::of_tables(study, tables, 2, &Silent).unwrap();
+        let shard = plan.engine().shard(0).data();
+        let common = Common::new(plan.settings[0].model.regression().unwrap(), shard);
+        let common = common.without_copies();
+        let taken = AtomicUsize::new(0);
+        let room = |bytes: usize| {
+            taken.fetch_add(bytes, Ordering::Relaxed);
+            true
+        };
+        for setting in &plan.settings {
+            let model = &setting.model;
+            let begun = Begun::new(model, shard, Some((&common, &room))).unwrap();
+            assert_eq!(begun.most_memory(), 0, "{family}");
+            let view = begun.finish(&|_| false).unwrap();
+            let alone = Likelihood::of(model, shard, &|_| true).unwrap();
+            assert_eq!(bits(&view, model), bits(&alone, model), "{}, {family}", model.name);
+        }
+        // Offset, count and total, and no column.
+        assert!(taken.into_inner() <= 3 * 8 * (rows + 8));
     }
 }
 

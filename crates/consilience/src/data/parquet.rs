@@ -14,6 +14,7 @@ use parquet::arrow::arrow_reader::{
 };
 use rayon::prelude::*;
 use std::fs::File;
+use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
@@ -86,13 +87,60 @@ fn decode_unguarded(
     let metadata =
         ArrowReaderMetadata::try_new(builder.metadata().clone(), ArrowReaderOptions::new())
             .map_err(|e| broken(file, e))?;
+    let columns = if BY_COLUMN.contains(&indices.len()) {
+        by_column(file, &metadata, &indices, rows as usize)?
+    } else {
+        by_group(file, &metadata, &indices, &sizes)?
+    };
+    if let Some(read) = columns.iter().map(ColumnPart::rows).find(|&read| read != rows as usize) {
+        return Err(broken(file, format!("{read} rows instead of {rows}")));
+    }
+    Ok(FilePart { columns, numbers: (1..=rows).collect(), comments: 0 })
+}
+
+/// Columns so many that threads can share them out, and so few that each can have a reader.
+const BY_COLUMN: RangeInclusive<usize> = 4..=256;
+
+/// The columns, each by a reader of its own: it grows in one piece, and nothing has to be joined.
+fn by_column(
+    file: &Path,
+    metadata: &ArrowReaderMetadata,
+    indices: &[usize],
+    rows: usize,
+) -> Result<Vec<ColumnPart>> {
+    let column = |i: usize| {
+        guarded(file, || {
+            let mut lane = Lane::new(file, metadata, indices, vec![i], None)?;
+            let column = lane.next(file, rows, 0)?.swap_remove(0);
+            match (lane.rest, lane.reader.next()) {
+                (None, None) => Ok(column.finish(false)),
+                _ => Err(broken(file, "it has more rows than it says")),
+            }
+        })
+    };
+    let columns: Vec<Result<ColumnPart>> = (0..indices.len()).into_par_iter().map(column).collect();
+    // The error of the first row, whoever came upon one first.
+    let first = columns.iter().filter_map(|column| column.as_ref().err()).map(row_of).min();
+    let is_first = |column: &Result<ColumnPart>| {
+        column.as_ref().err().is_none_or(|error| Some(row_of(error)) == first)
+    };
+    columns.into_iter().filter(is_first).collect()
+}
+
+/// The columns, put together from those of row groups.
+fn by_group(
+    file: &Path,
+    metadata: &ArrowReaderMetadata,
+    indices: &[usize],
+    sizes: &[u64],
+) -> Result<Vec<ColumnPart>> {
     let before = |group: usize| sizes[..group].iter().sum::<u64>();
     let groups: Vec<Result<Vec<ColumnPart>>> = (0..sizes.len())
         .into_par_iter()
         .map(|group| {
             guarded(file, || {
                 let all = (0..indices.len()).collect();
-                let mut lane = Lane::new(file, &metadata, &indices, all, Some(group))?;
+                let mut lane = Lane::new(file, metadata, indices, all, Some(group))?;
                 let parts = lane.next(file, sizes[group] as usize, before(group))?;
                 let mut parts: Vec<(usize, ColumnPart)> =
                     lane.columns.into_iter().zip(parts).collect();
@@ -105,15 +153,20 @@ fn decode_unguarded(
     let mut groups = groups.into_iter().collect::<Result<Vec<_>>>()?;
     let mut columns = Vec::with_capacity(indices.len());
     // From the last column on, and one after the other: what is joined is not kept twice.
-    for _ in &indices {
+    for _ in indices {
         let parts = groups.iter_mut().filter_map(Vec::pop).collect();
         columns.push(ColumnPart::concat(parts).finish(false));
     }
     columns.reverse();
-    if let Some(read) = columns.iter().map(ColumnPart::rows).find(|&read| read != rows as usize) {
-        return Err(broken(file, format!("{read} rows instead of {rows}")));
+    Ok(columns)
+}
+
+/// The row of a file that an error is about; 0 if it is about all of them.
+fn row_of(error: &Error) -> u64 {
+    match error {
+        Error::Input { place, .. } => place.row.unwrap_or(0),
+        _ => 0,
     }
-    Ok(FilePart { columns, numbers: (1..=rows).collect(), comments: 0 })
 }
 
 /// How many rows the file has: at least one.
@@ -215,10 +268,6 @@ impl<'a> Stream<'a> {
             .map(|lane| guarded(file, || lane.next(file, wanted, done)))
             .collect();
         // The error of the first row, whoever came upon one first.
-        let row = |error: &Error| match error {
-            Error::Input { place, .. } => place.row.unwrap_or(0),
-            _ => 0,
-        };
         let mut columns: Vec<Option<ColumnPart>> = (0..self.columns).map(|_| None).collect();
         let mut first: Option<Error> = None;
         for (lane, read) in self.lanes.iter().zip(read) {
@@ -226,7 +275,7 @@ impl<'a> Stream<'a> {
                 Ok(read) => {
                     lane.columns.iter().zip(read).for_each(|(&i, c)| columns[i] = Some(c));
                 }
-                Err(error) if first.as_ref().is_none_or(|f| row(&error) < row(f)) => {
+                Err(error) if first.as_ref().is_none_or(|f| row_of(&error) < row_of(f)) => {
                     first = Some(error);
                 }
                 Err(_) => {}

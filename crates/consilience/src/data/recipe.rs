@@ -101,6 +101,19 @@ pub struct Part {
 pub const INTERCEPT: &str = "(Intercept)";
 
 impl Recipe {
+    /// The table's column that a column of the design is without any change, `Some(None)` for the intercept; `None`
+    /// of any other.
+    pub(crate) fn column_as_it_is(&self, number: usize) -> Option<Option<&str>> {
+        match self.columns[number].parts[..] {
+            [] => Some(None),
+            [part] => match &self.variables[part.variable as usize] {
+                Variable::Number(Expr::Column(name)) => Some(Some(name)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// Whether a column is made of factors' indicators only, so that it is 0 or 1.
     pub fn is_indicator(&self, column: &RecipeColumn) -> bool {
         let factor =

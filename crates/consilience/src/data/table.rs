@@ -72,9 +72,9 @@ impl Column {
     /// Whether any value is missing.
     pub fn any_missing(&self) -> bool {
         match self {
-            Column::Number(values) => values.iter().any(|v| v.is_nan()),
-            Column::Single(values) => values.iter().any(|v| v.is_nan()),
-            Column::Text { codes, .. } | Column::Logical(codes) => codes.contains(&MISSING),
+            Column::Number(values) => any(values, |v| v.is_nan()),
+            Column::Single(values) => any(values, |v| v.is_nan()),
+            Column::Text { codes, .. } | Column::Logical(codes) => any(codes, |c| *c == MISSING),
         }
     }
 
@@ -145,6 +145,12 @@ impl Column {
             Column::Logical(codes) => Column::Logical(pick(codes)),
         }
     }
+}
+
+/// Whether any value is so. Nearly always none is: many are looked at before the answer is asked for, so that they are
+/// looked at side by side.
+fn any<T>(values: &[T], is_so: impl Fn(&T) -> bool) -> bool {
+    values.chunks(1024).any(|some| some.iter().fold(false, |any, value| any | is_so(value)))
 }
 
 /// The values of every part, in their order: one pass over them, since memory is read faster in its order
@@ -271,6 +277,10 @@ impl Table {
     /// If there are not as many assignments as rows, or one of them is not below `parts`.
     pub fn deal(self, assignment: &[u32], parts: usize) -> Vec<Table> {
         assert_eq!(assignment.len(), self.rows(), "one assignment per row");
+        if parts == 1 {
+            assert!(assignment.iter().all(|&part| part == 0), "an assignment beyond the parts");
+            return vec![self];
+        }
         let mut sizes = vec![0; parts];
         assignment.iter().for_each(|&part| sizes[part as usize] += 1);
         let Table { names, columns, origin } = self;
@@ -337,6 +347,7 @@ mod tests {
         let parts = whole.clone().deal(&[2, 0, 2, 0, 0], 4);
         let rows: [&[usize]; 4] = [&[1, 3, 4], &[], &[0, 2], &[]];
         assert_eq!(parts, rows.map(|rows| whole.select(rows)));
+        assert_eq!(whole.clone().deal(&[0; 5], 1), [whole.clone()]);
         assert_eq!(whole.slice(1..3), whole.select(&[1, 2]));
     }
 

@@ -23,12 +23,14 @@ mod passes;
 mod products;
 mod rows;
 mod simd;
+mod store;
 mod triangle;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
 pub use dispatch::{Kernel, Path};
 pub use family::Family;
-pub use panels::{BLOCK_ROWS, Margins, Store};
+pub use panels::{BLOCK_ROWS, Margins};
 pub use rows::{Extra, Rows};
+pub use store::{Lender, Store, Values};
 pub use triangle::Triangle;

@@ -1,8 +1,7 @@
-//! Rows in panels of eight: what stands beside the columns, and the columns.
+//! Rows in panels of eight: what stands beside the columns.
 
 use super::family::Family;
-use super::rows::signed;
-use super::simd::{LANES, Lanes, Line};
+use super::simd::{LANES, Lanes};
 
 /// Panels per block: 960 rows, which stay in cache while many points visit them. Also the most
 /// factors (1 + e^−|η|) ≤ 2 that a product over all lanes holds without overflow, with room to spare.
@@ -108,54 +107,6 @@ impl Margins {
 pub(super) fn group_of(block: usize, group: usize, panels: usize) -> std::ops::Range<usize> {
     let end = (block + BLOCK).min(panels);
     (block + group * GROUP).min(end)..(block + (group + 1) * GROUP).min(end)
-}
-
-/// Columns of a run of whole blocks: eight values per column per panel, panel after panel. In groups of a
-/// logistic's or probit's single observations they are multiplied by the outcome's sign, −1 or 1.
-#[derive(Debug)]
-pub struct Store {
-    pub(super) x: Vec<Line>,
-    /// Per block and column of a store that has all columns of a panel, a bit for each panel on which the
-    /// column is not 0 everywhere; empty otherwise.
-    pub(super) present: Vec<u128>,
-    /// The columns of such a store, by the numbers that the design has for them.
-    pub(super) columns: Vec<u32>,
-    /// Its first panel among those of the margins.
-    pub(super) first: usize,
-}
-
-impl Store {
-    /// All of these columns, which have these numbers, from a panel on that begins a block.
-    pub fn new(margins: &Margins, first: usize, columns: &[Vec<f64>], numbers: Vec<u32>) -> Store {
-        let rows = columns.first().map_or(0, Vec::len);
-        let panels = rows.div_ceil(LANES);
-        let mut x = Vec::with_capacity(panels * columns.len());
-        let mut present = vec![0; panels.div_ceil(BLOCK) * columns.len()];
-        for panel in 0..panels {
-            let (block, within) = (panel / BLOCK, panel % BLOCK);
-            let ones = margins.is_ones(first + block * BLOCK, within / GROUP);
-            for (j, column) in columns.iter().enumerate() {
-                let lanes = panel_of(column, panel);
-                present[block * columns.len() + j] |= u128::from(lanes != [0.0; LANES]) << within;
-                x.push(Line(if ones {
-                    signed(&lanes, &margins.total[first + panel])
-                } else {
-                    lanes
-                }));
-            }
-        }
-        Store { x, present, columns: numbers, first }
-    }
-
-    /// About how many bytes it takes for so many rows of so many columns.
-    pub fn memory(rows: usize, columns: usize) -> usize {
-        rows.div_ceil(LANES) * columns * size_of::<Line>()
-    }
-
-    /// Its panels, by the margins' numbers.
-    pub fn panels(&self) -> std::ops::Range<usize> {
-        self.first..self.first + self.x.len() / self.columns.len().max(1)
-    }
 }
 
 /// Eight rows of a column, padded by 0.

@@ -95,13 +95,15 @@ fn tiles<C: Cpu, const D: usize>(cpu: C, work: ValuePass<'_>) {
     let many: Vec<Tile<D>> = whole.chunks_exact(D).map(|c| Tile::new(rows, c)).collect();
     let single: Vec<Tile<1>> = rest.chunks_exact(1).map(|c| Tile::new(rows, c)).collect();
     let mut sums = vec![Compensated::default(); points.len()];
+    let mut desk = Vec::new();
     for block in &rows.blocks {
+        let x = rows.laid(block, &mut desk);
         let (whole, rest) = sums.split_at_mut(many.len() * D);
         for (tile, sums) in many.iter().zip(whole.chunks_exact_mut(D)) {
-            block_values::<C, D>(cpu, rows, block, tile, sums);
+            block_values::<C, D>(cpu, rows, (block, x), tile, sums);
         }
         for (tile, sums) in single.iter().zip(rest.chunks_exact_mut(1)) {
-            block_values::<C, 1>(cpu, rows, block, tile, sums);
+            block_values::<C, 1>(cpu, rows, (block, x), tile, sums);
         }
     }
     for (out, sum) in out.iter_mut().zip(sums) {
@@ -113,12 +115,12 @@ fn tiles<C: Cpu, const D: usize>(cpu: C, work: ValuePass<'_>) {
 fn block_values<C: Cpu, const D: usize>(
     cpu: C,
     rows: &Rows,
-    block: &Block,
+    (block, x): (&Block, &[Line]),
     tile: &Tile<D>,
     out: &mut [Compensated],
 ) {
     let mut sums = [Sum::zero(cpu); D];
-    for group in rows.groups(block) {
+    for group in rows.groups(block, x) {
         with_law!(rows, group.ones, group_values::<C, _, D>(cpu, rows, &group, tile, &mut sums));
     }
     for (out, sum) in out.iter_mut().zip(sums) {
@@ -226,9 +228,11 @@ impl<const HESSIAN: bool> Pass for Derive<'_, HESSIAN> {
         };
         let mut value = Compensated::default();
         let (mut slope, mut bend) = (cpu.splat(0.0), cpu.splat(0.0));
+        let mut desk = Vec::new();
         for block in &rows.blocks {
             let mut sum = Sum::zero(cpu);
-            for group in rows.groups(block) {
+            let x = rows.laid(block, &mut desk);
+            for group in rows.groups(block, x) {
                 let own = with_law!(
                     rows,
                     group.ones,

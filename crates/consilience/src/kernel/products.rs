@@ -168,7 +168,7 @@ impl Pass for Gram<'_> {
     fn run<C: Cpu>(self, cpu: C) -> Matrix {
         let mut sums = Lower::zeros(self.rows.columns);
         let mut aligned = [Line::ZERO; GROUP];
-        for group in self.rows.all_groups() {
+        self.rows.each_group(|group| {
             for (panels, cut) in self.rows.cuts(&group) {
                 let first = self.rows.own_number(panels.start);
                 let weights = &self.weights[first..first + panels.len()];
@@ -177,7 +177,7 @@ impl Pass for Gram<'_> {
                 }
                 sums.add(cpu, &cut, &aligned[..weights.len()]);
             }
-        }
+        });
         sums.matrix()
     }
 }
@@ -195,7 +195,7 @@ impl Pass for Transposed<'_> {
     fn run<C: Cpu>(self, cpu: C) -> Vec<f64> {
         let mut sums = vec![Line::ZERO; self.rows.columns];
         let mut aligned = [Line::ZERO; GROUP];
-        for group in self.rows.all_groups() {
+        self.rows.each_group(|group| {
             for (panels, cut) in self.rows.cuts(&group) {
                 for (slot, panel) in aligned.iter_mut().zip(panels.clone()) {
                     let v = &self.v[self.rows.own_number(panel)];
@@ -204,7 +204,7 @@ impl Pass for Transposed<'_> {
                 }
                 add_columns(cpu, &cut, &aligned[..panels.len()], &mut sums);
             }
-        }
+        });
         sums.iter().map(line_sum).collect()
     }
 }
@@ -221,7 +221,7 @@ impl Pass for Predict<'_> {
 
     #[inline(always)]
     fn run<C: Cpu>(self, cpu: C) {
-        for group in self.rows.all_groups() {
+        self.rows.each_group(|group| {
             for (panels, cut) in self.rows.cuts(&group) {
                 for (k, panel) in panels.enumerate() {
                     let x = cut.panel(k);
@@ -237,6 +237,6 @@ impl Pass for Predict<'_> {
                     }
                 }
             }
-        }
+        });
     }
 }

@@ -2,9 +2,10 @@
 
 use super::dispatch::{Kernel, Path};
 use super::family::Family;
-use super::panels::{BLOCK, GROUP, Margins, Store, group_of, panel_of};
+use super::panels::{BLOCK, GROUP, Margins, group_of, panel_of};
 use super::passes::{Derive, Gram, Predict, Transposed, ValuePass};
 use super::simd::{LANES, Lanes, Line};
+use super::store::Store;
 use crate::math::{Compensated, Matrix, dot_compensated};
 use crate::target::Expansion;
 use std::ops::Range;
@@ -23,6 +24,8 @@ pub struct Rows {
     /// Which panels of the margins are meant.
     panels: Range<usize>,
     stores: Vec<Arc<Store>>,
+    /// Per store, the places in it of the model's columns.
+    taken: Vec<Vec<u32>>,
     pub(super) blocks: Vec<Block>,
     layouts: Vec<Layout>,
     /// Column numbers of the segments, one segment after the other.
@@ -68,6 +71,17 @@ pub(super) struct Segment {
     stride: usize,
     /// Whether panels hold its own columns and no others, in their order.
     packed: bool,
+}
+
+/// Where a model's columns stand in a store.
+struct Standing<'a> {
+    /// Their places among the store's columns.
+    places: &'a [u32],
+    /// Their places in a panel, which `Rows::places` has from `base` on.
+    at: Vec<u32>,
+    base: usize,
+    /// How far apart panels are.
+    stride: usize,
 }
 
 /// Up to [`GROUP`] panels.
@@ -177,8 +191,8 @@ impl Rows {
             rows.blocks.push(Block { first, store: 0, x: begin, layout });
         }
         x.shrink_to_fit();
-        let store = Store { x, present: Vec::new(), columns: Vec::new(), first: 0 };
-        rows.stores.push(Arc::new(store));
+        rows.stores.push(Arc::new(Store::own(x)));
+        rows.taken.push(Vec::new());
         if rows.has_known_part() {
             let total = margins.total.as_flattened();
             rows.linear = columns.iter().map(|c| dot_compensated(c, total)).collect();
@@ -200,19 +214,21 @@ impl Rows {
         for store in stores {
             let place = |j: &u32| store.columns.iter().position(|c| c == j).map(|k| k as u32);
             let places = active.iter().map(place).collect::<Option<Vec<u32>>>()?;
-            let (own, base) = (store.panels(), rows.places.len());
-            rows.places.extend(&places);
+            let (own, base) = (store.panels.clone(), rows.places.len());
+            let (at, stride) = store.standing(&places);
+            rows.places.extend(&at);
+            let standing = Standing { places: &places, at, base, stride };
             rows.stores.push(store.clone());
             for first in (panels.start.max(own.start)..panels.end.min(own.end)).step_by(BLOCK) {
                 let count = (panels.end - first).min(BLOCK);
                 let full = u128::MAX >> (128 - count);
                 let number = (first - own.start) / BLOCK;
-                let stride = store.columns.len();
-                let marks = &store.present[number * stride..][..stride];
+                let width = store.columns.len();
+                let marks = &store.present[number * width..][..width];
                 let is_full = places.iter().all(|&p| marks[p as usize] & full == full);
                 // As its predecessor, if nothing sets it apart.
                 if !is_full || shape != (count, base + 1) {
-                    let layout = rows.cut_up(margins, first, count, &places, base, marks);
+                    let layout = rows.cut_up(margins, first, count, &standing, marks);
                     rows.layouts.push(layout);
                     shape = if is_full { (count, base + 1) } else { (0, 0) };
                 }
@@ -220,9 +236,10 @@ impl Rows {
                 let x = (first - own.start) * stride;
                 rows.blocks.push(Block { first, store, x, layout });
             }
+            rows.taken.push(places);
         }
         if rows.has_known_part() {
-            rows.linear = (0..active.len() as u32).map(|j| rows.dot_with_totals(j)).collect();
+            rows.linear = rows.dots_with_totals();
         }
         Some(rows)
     }
@@ -242,6 +259,7 @@ impl Rows {
             columns,
             panels,
             stores: Vec::new(),
+            taken: Vec::new(),
             blocks: Vec::new(),
             layouts: Vec::new(),
             index: Vec::new(),
@@ -294,11 +312,10 @@ impl Rows {
         margins: &Margins,
         first: usize,
         count: usize,
-        places: &[u32],
-        base: usize,
+        standing: &Standing,
         marks: &[u128],
     ) -> Layout {
-        let stride = marks.len();
+        let Standing { places, at, base, stride } = standing;
         let mut layout = Layout::new();
         for group in 0..count.div_ceil(GROUP) {
             let mut segments = Vec::new();
@@ -306,30 +323,29 @@ impl Rows {
                 let within = panel - first;
                 let is_present = |j: &u32| marks[places[*j as usize] as usize] >> within & 1 == 1;
                 let present: Vec<u32> = (0..places.len() as u32).filter(is_present).collect();
-                let at = within * stride;
-                self.extend(&mut segments, within, &present, Some((base, places)), at, stride);
+                let x = within * stride;
+                self.extend(&mut segments, within, &present, Some((*base, at)), x, *stride);
             }
             layout.push(segments);
         }
         layout
     }
 
-    /// X't of one column, from its panels.
-    fn dot_with_totals(&self, column: u32) -> f64 {
-        let mut sum = Compensated::default();
-        for block in &self.blocks {
-            for group in self.groups(block) {
-                for (panels, cut) in self.cuts(&group) {
-                    let Some(at) = cut.index.iter().position(|j| *j == column) else { continue };
-                    for (k, panel) in panels.enumerate() {
-                        let x = &cut.panel(k)[cut.places[at] as usize].0;
-                        let terms = x.iter().zip(&self.margins.total[panel]);
-                        terms.for_each(|(x, t)| sum.add(x * t));
+    /// X't, from the panels.
+    fn dots_with_totals(&self) -> Vec<f64> {
+        let mut sums = vec![Compensated::default(); self.columns];
+        self.each_group(|group| {
+            for (panels, cut) in self.cuts(&group) {
+                for (k, panel) in panels.enumerate() {
+                    for (&place, &j) in cut.places.iter().zip(cut.index) {
+                        let terms = cut.panel(k)[place as usize].0;
+                        let terms = terms.iter().zip(&self.margins.total[panel]);
+                        terms.for_each(|(x, t)| sums[j as usize].add(x * t));
                     }
                 }
             }
-        }
-        sum.value()
+        });
+        sums.into_iter().map(Compensated::value).collect()
     }
 
     /// The same rows, worked on in another way: for tests and benches.
@@ -341,7 +357,7 @@ impl Rows {
     /// About how many bytes they take, if they are the model's own.
     pub fn memory(&self) -> usize {
         let lanes = 3 * self.panels.len();
-        let x: usize = self.stores.iter().map(|store| store.x.len()).sum();
+        let x: usize = self.stores.iter().map(|store| store.lines()).sum();
         (x + lanes) * size_of::<Line>() + self.index.len() * size_of::<u32>()
     }
 
@@ -366,10 +382,20 @@ impl Rows {
         self.margins.offset[self.panels.clone()].as_flattened()
     }
 
-    /// The groups of a block.
+    /// The columns of a block, laid out on the desk if they are lent.
     #[inline(always)]
-    pub(super) fn groups<'a>(&'a self, block: &'a Block) -> impl Iterator<Item = Group<'a>> {
-        let x = &self.stores[block.store].x[block.x..];
+    pub(super) fn laid<'a>(&'a self, block: &Block, desk: &'a mut Vec<Line>) -> &'a [Line] {
+        let places = &self.taken[block.store];
+        self.stores[block.store].block(&self.margins, (block.first, block.x), places, desk)
+    }
+
+    /// The groups of a block with these columns.
+    #[inline(always)]
+    pub(super) fn groups<'a>(
+        &'a self,
+        block: &'a Block,
+        x: &'a [Line],
+    ) -> impl Iterator<Item = Group<'a>> {
         let first = block.first;
         self.layouts[block.layout].iter().enumerate().map(move |(group, segments)| Group {
             panels: group_of(first, group, self.margins.panels()),
@@ -380,10 +406,14 @@ impl Rows {
         })
     }
 
-    /// The groups of all blocks.
+    /// Visits the groups of all blocks.
     #[inline(always)]
-    pub(super) fn all_groups(&self) -> impl Iterator<Item = Group<'_>> {
-        self.blocks.iter().flat_map(|block| self.groups(block))
+    pub(super) fn each_group(&self, mut visit: impl FnMut(Group<'_>)) {
+        let mut desk = Vec::new();
+        for block in &self.blocks {
+            let x = self.laid(block, &mut desk);
+            self.groups(block, x).for_each(&mut visit);
+        }
     }
 
     /// The segments of a group, each with its panels by the margins' numbers.

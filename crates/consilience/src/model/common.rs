@@ -9,8 +9,8 @@ use super::merge::{is_hopeless, sample};
 use super::piece::{Constant, Piece, PieceBody, has_large_counts, refuse_outcomes};
 use super::{Family, Regression};
 use crate::Result;
-use crate::data::{Design, Recipe, ShardData};
-use crate::kernel::{BLOCK_ROWS, Margins, Rows, Store};
+use crate::data::{Column, Design, Recipe, ShardData, Table};
+use crate::kernel::{BLOCK_ROWS, Lender, Margins, Rows, Store, Values};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -23,8 +23,12 @@ pub struct Common {
     family: Family,
     design: Arc<Recipe>,
     data: ShardData,
+    /// Bytes of panels up to which columns are copied.
+    copied: f64,
     margins: OnceLock<Option<Arc<Margins>>>,
     columns: OnceLock<Option<Columns>>,
+    /// The same for columns that the table lends.
+    lent: OnceLock<Option<Columns>>,
     /// What the outcomes of a chunk add to log-likelihoods, by the chunk.
     constants: Mutex<HashMap<Range<usize>, Arc<Constant>>>,
 }
@@ -32,14 +36,56 @@ pub struct Common {
 /// The columns that are kept.
 #[derive(Debug)]
 struct Columns {
-    /// Those that are mostly not 0: the others belong to factors, whose rows merge or are sorted.
+    /// Those that are mostly not 0: the others belong to factors, whose rows merge or are sorted. Or all that the
+    /// table lends.
     numbers: Vec<u32>,
+    /// Who lends them.
+    lender: Option<Arc<Plain>>,
     /// Whole blocks of rows each, with their columns unless there was no room.
     stores: Vec<(Range<usize>, Slot)>,
 }
 
+/// Columns of a table, by their numbers; `None` is the intercept's.
+#[derive(Debug)]
+struct Plain {
+    table: Arc<Table>,
+    columns: Vec<Option<usize>>,
+}
+
+impl Plain {
+    /// The columns of a design that a table has as they are, and their numbers.
+    fn of(design: &Recipe, table: &Arc<Table>) -> (Plain, Vec<u32>) {
+        let place = |number: usize| match design.column_as_it_is(number)? {
+            None => Some(None),
+            Some(name) => {
+                let place = table.names().iter().position(|own| own == name)?;
+                let column = &table.columns()[place];
+                matches!(column, Column::Number(_) | Column::Single(_)).then_some(Some(place))
+            }
+        };
+        let found = (0..design.columns.len()).filter_map(|j| Some((place(j)?, j as u32)));
+        let (columns, numbers) = found.unzip();
+        (Plain { table: table.clone(), columns }, numbers)
+    }
+}
+
+impl Lender for Plain {
+    fn column(&self, place: usize) -> Values<'_> {
+        match self.columns[place].map(|column| &self.table.columns()[column]) {
+            Some(Column::Single(values)) => Values::Single(values),
+            Some(Column::Number(values)) => Values::Double(values),
+            _ => Values::One(self.table.rows()),
+        }
+    }
+}
+
 /// A store that is made when it is first needed; none if there was no room.
 type Slot = OnceLock<Option<Arc<Store>>>;
+
+/// Bytes of panels, of all shards together, up to which columns are copied into panels although the table has them
+/// as they are. So few serve again and again, as in chains, from a cache. Beyond, panels come from further away than the
+/// table does, which is half their size where columns are 32-bit floats, and would take the memory of three tables.
+const COPIED: f64 = (256 << 20) as f64;
 
 /// Rows that tell which columns are kept.
 const MOST_ROWS: usize = 256;
@@ -54,10 +100,17 @@ impl Common {
             family: regression.family,
             design: regression.design.clone(),
             data: data.clone(),
+            copied: COPIED,
             margins: OnceLock::new(),
             columns: OnceLock::new(),
+            lent: OnceLock::new(),
             constants: Mutex::default(),
         }
+    }
+
+    /// The same, but columns that the table has as they are stay there, however few the rows are.
+    pub fn without_copies(self) -> Common {
+        Common { copied: 0.0, ..self }
     }
 
     /// Whether models like this one are meant.
@@ -79,10 +132,11 @@ impl Common {
             return None;
         }
         // Without a column nothing would say how many rows there are.
-        let columns = self.columns().filter(|columns| !columns.numbers.is_empty())?;
-        if !regression.active.iter().all(|j| columns.numbers.contains(j)) {
-            return None;
-        }
+        let has_all = |columns: &&Columns| {
+            !columns.numbers.is_empty()
+                && regression.active.iter().all(|j| columns.numbers.contains(j))
+        };
+        let columns = self.lent().filter(has_all).or_else(|| self.columns().filter(has_all))?;
         let meets = |own: &Range<usize>| own.start < rows.end && rows.start < own.end;
         let stores = || columns.stores.iter().filter(|(own, _)| meets(own));
         // Where there was no room before, nothing needs to be read to find that out.
@@ -98,7 +152,7 @@ impl Common {
         }
         let margins = self.margins(room)?;
         let store = |(own, slot): &(Range<usize>, Slot)| {
-            slot.get_or_init(|| self.store(&columns.numbers, own, margins, room)).clone()
+            slot.get_or_init(|| self.store(columns, own, margins, room)).clone()
         };
         let stores: Vec<Arc<Store>> = stores().map(store).collect::<Option<_>>()?;
         let panels = rows.start / 8..rows.end.div_ceil(8);
@@ -138,11 +192,31 @@ impl Common {
                 |column: &[f64]| 2 * column.iter().filter(|x| **x != 0.0).count() >= column.len();
             let columns = design.columns.iter().enumerate().filter(|(_, column)| dense(column));
             let numbers: Vec<u32> = columns.map(|(j, _)| j as u32).collect();
-            let ranges = self.data.batches(chunk_rows(numbers.len()));
-            let stores = ranges.into_iter().map(|range| (range, OnceLock::new())).collect();
-            Some(Columns { numbers, stores })
+            Some(self.stores(numbers, None))
         });
         found.as_ref()
+    }
+
+    /// The columns that the table lends; none of data so small that panels are copied.
+    fn lent(&self) -> Option<&Columns> {
+        let found = self.lent.get_or_init(|| {
+            let ShardData::Memory(table) = &self.data else { return None };
+            // The rows of all shards, whose panels would be in memory side by side.
+            let rows = self.design.response.weight;
+            if rows * (self.design.columns.len() * size_of::<f64>()) as f64 <= self.copied {
+                return None;
+            }
+            let (lender, numbers) = Plain::of(&self.design, table);
+            Some(self.stores(numbers, Some(Arc::new(lender))))
+        });
+        found.as_ref()
+    }
+
+    /// Stores of these columns, none of them made.
+    fn stores(&self, numbers: Vec<u32>, lender: Option<Arc<Plain>>) -> Columns {
+        let ranges = self.data.batches(chunk_rows(numbers.len()));
+        let stores = ranges.into_iter().map(|range| (range, OnceLock::new())).collect();
+        Columns { numbers, lender, stores }
     }
 
     /// What stands beside the columns, of all rows.
@@ -174,17 +248,22 @@ impl Common {
 
     fn store(
         &self,
-        numbers: &[u32],
+        columns: &Columns,
         rows: &Range<usize>,
         margins: &Margins,
         room: HasRoom,
     ) -> Option<Arc<Store>> {
+        let numbers = columns.numbers.clone();
+        if let Some(lender) = &columns.lender {
+            let panels = rows.start / 8..rows.end.div_ceil(8);
+            return Some(Arc::new(Store::lent(lender.clone(), panels, numbers)));
+        }
         if !room(Store::memory(rows.len(), numbers.len())) {
             return None;
         }
         let table = self.data.batch(rows.clone()).ok()?;
-        let design = self.design.part(numbers).design(&table).ok()?;
-        Some(Arc::new(Store::new(margins, rows.start / 8, &design.columns, numbers.to_vec())))
+        let design = self.design.part(&numbers).design(&table).ok()?;
+        Some(Arc::new(Store::new(margins, rows.start / 8, &design.columns, numbers)))
     }
 
     /// What the outcomes of a chunk add to log-likelihoods.

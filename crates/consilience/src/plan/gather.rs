@@ -300,12 +300,12 @@ impl<'a> CompleteRows<'a> {
     }
 
     fn take(&mut self, block: Table) -> Result<()> {
-        if self.study.data.missing == Missing::Error {
-            block.refuse_missing()?;
-        }
         match block.complete_rows() {
             None => self.rows.take(block),
             Some(rows) => {
+                if self.study.data.missing == Missing::Error {
+                    block.refuse_missing()?;
+                }
                 self.dropped += block.rows() - rows.len();
                 self.count_missing(&block);
                 self.rows.take(block.select(&rows))

@@ -42,6 +42,13 @@ impl Default for Room {
 }
 
 impl Room {
+    /// No bound on rows, on a machine with so many bytes of memory: a quarter of them for likelihoods that are kept
+    /// between questions, and another for those that questions at work take beside these. What rows are in memory as they
+    /// are wanted takes neither.
+    pub fn of_machine(memory: usize) -> Room {
+        Room { kept: memory / 4, lent: memory / 4, ..Room::default() }
+    }
+
     /// At most so many bytes of memory; rows for which there is none go to a file without a name in this
     /// folder.
     pub fn within(memory: usize, folder: &Path) -> Result<Room> {
@@ -82,16 +89,16 @@ impl Room {
 
     /// The room of one of so many who share it.
     pub(crate) fn part(&self, of: usize) -> Room {
-        if !self.is_bounded() {
-            return self.clone();
-        }
-        let (rows, kept, lent) = (self.rows / of, self.kept / of, self.lent / of);
+        let less = |bytes: usize| if bytes < usize::MAX { bytes / of } else { bytes };
+        let (rows, lent) = (less(self.rows), less(self.lent));
+        // Without any bound everybody has the whole of what is kept as a rule.
+        let kept = if lent < usize::MAX { self.kept / of } else { self.kept };
         Room { rows, kept, lent, ..self.clone() }
     }
 
     /// What likelihoods may take when so many threads work.
     pub(crate) fn budget(&self, threads: usize) -> Budget {
-        let lent = if self.is_bounded() { self.lent / threads.max(1) } else { self.lent };
+        let lent = self.part(threads.max(1)).lent;
         Budget::new(self.kept, lent)
     }
 }
@@ -167,6 +174,8 @@ mod tests {
             let study = || study(folder.path(), split, formula, family, "");
             let with_room = run(study(), &Room::default());
             assert_eq!(run(study(), &none(folder.path())), with_room, "{split}, {formula}");
+            let poor = Room::of_machine(40_000);
+            assert_eq!(run(study(), &poor), with_room, "{split}, {formula}");
         }
     }
 
@@ -196,5 +205,14 @@ mod tests {
         let room = Room::within(1 << 30, Path::new("")).unwrap();
         assert_eq!((room.threads(2), room.threads(64)), (2, 4));
         assert_eq!(Room::default().threads(64), 64);
+    }
+
+    #[test]
+    fn who_share_a_machine_share_its_memory() {
+        let whole = Room::of_machine(16 << 30);
+        assert_eq!((whole.kept, whole.part(4).kept), (4 << 30, 1 << 30));
+        assert_eq!((whole.rows, whole.part(4).rows), (usize::MAX, usize::MAX));
+        let unknown = Room::default();
+        assert_eq!((unknown.part(4).kept, unknown.part(4).lent), (unknown.kept, usize::MAX));
     }
 }

@@ -36,10 +36,12 @@ impl Bench for OnThreads {
             if !methods.contains(&Combine::Exact) {
                 // What only `exact` needs is not asked.
                 own.evidence.schedule = Schedule::Gentle;
+                own.evidence.statistics = false;
             }
         };
         let threads = self.threads / self.at_once();
-        let plan = self.rows.plan(change, threads, &self.room, self.clock.clone(), observer)?;
+        let room = self.room.part(self.at_once());
+        let plan = self.rows.plan(change, threads, &room, self.clock.clone(), observer)?;
         let cell = measured(&plan, name, study, methods, votes, observer)?;
         let time = self.clock.as_ref().map(|_| CellTime::of(&plan.engine().spent()));
         Ok((cell, time))

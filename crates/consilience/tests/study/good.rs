@@ -50,7 +50,7 @@ probability = 1.0
 [evidence]
 local = "importance"
 combine = "normal"
-draws = 100
+draws = 200
 se_target = 1
 points = "sobol"
 statistics = false
@@ -108,7 +108,7 @@ fn everything_that_can_be_said_is_read() {
     let expected = EvidenceOptions {
         local: Local::Importance,
         combine: Combine::Normal,
-        draws: 100,
+        draws: 200,
         warmup: 2_000,
         chains: 1,
         proposals: 1_000,
@@ -304,7 +304,7 @@ fn wrong_overrides_are_refused_and_change_nothing() {
         (Overrides { data: Some(vec![]), ..none.clone() }, &["path is empty"]),
         (Overrides { data: Some(vec![" ".into()]), ..none.clone() }, &["path is empty"]),
         (Overrides { shards: Some(0), ..none.clone() }, &["`shards` must be at least 1"]),
-        (Overrides { draws: Some(99), ..none.clone() }, &["`draws`", "at least 100, but is 99"]),
+        (Overrides { draws: Some(99), ..none.clone() }, &["`draws`", "at least 200, but is 99"]),
         (Overrides { draws: Some(100_000_001), ..none.clone() }, &["at most 100000000"]),
         (Overrides { rounds: Some(1), ..none.clone() }, &["`rounds` must be at least 2"]),
         (Overrides { se_target: Some(f64::NAN), ..none.clone() }, &["`se_target`", "positive"]),
