@@ -152,8 +152,7 @@ impl Exact {
     /// Whether a thousand draws are much work: what shards say of their rows, again.
     fn draws_are_costly(&self) -> bool {
         let full: f64 = self.setting.surveys.iter().flat_map(|s| &s.nonzero).sum();
-        // Without a shard the posterior is another, of which these draws are to tell as well.
-        full > COSTLY && !self.setting.extras.leave_one_out
+        full > COSTLY
     }
 
     fn usual_rounds(&self) -> u64 {

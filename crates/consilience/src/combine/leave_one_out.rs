@@ -10,10 +10,10 @@
 //! hence each shard has its own diagnostics.
 
 use super::{Evidence, Next, Setting};
-use crate::estimate::importance::T_DF;
+use crate::estimate::importance::{T_DF, error_of_mean};
 use crate::estimate::{Estimate, Weighted};
 use crate::math::proposal::{Draws, Kinship};
-use crate::math::{Cholesky, Matrix, Proposal, stream};
+use crate::math::{Cholesky, Matrix, Proposal, log_mean_exp, stream};
 use crate::question::{Answers, Expand, Weigh};
 use crate::target::Expansion;
 use crate::{Error, Level, Result, Warning};
@@ -92,7 +92,7 @@ pub(super) fn left_out(
     let log_prior: Vec<f64> = (0..weighted.len())
         .map(|k| priors.iter().zip(weighted.thetas.row(k)).map(|(p, &x)| p.log_density(x)).sum())
         .collect();
-    let all = weighted.summarise().log_z.value;
+    let all = weighted.summarise().log_z;
     let shares = setting.shares().ok_or_else(only_sums)?;
     let shards = by_shard.iter().zip(shares).enumerate();
     shards
@@ -102,10 +102,10 @@ pub(super) fn left_out(
         .collect()
 }
 
-/// `all` is log p(y), the log mean of the weights.
+/// `all` is log p(y), by the weights.
 fn without(
     weighted: &Weighted,
-    all: f64,
+    all: Estimate,
     log_f: &[f64],
     log_prior: &[f64],
     share: f64,
@@ -131,20 +131,23 @@ fn without(
         log_weights,
         log_target: Vec::new(),
         // Far from where they were meant to be, even points are no better than plain ones, and a few
-        // sets of skewed weights would underrate the error.
-        kinship: match weighted.kinship {
-            Kinship::Sets(_) => Kinship::Strangers,
-            kinship => kinship,
-        },
-        controls: weighted.controls.clone(),
+        // sets of skewed weights would underrate the error. So would pairs that mirror each other: what is left of their
+        // weights is all in few of them.
+        kinship: Kinship::Strangers,
+        controls: Vec::new(),
     };
     let seen = rest.summarise();
-    let log_z = seen.log_z;
     // log mean a − log mean b over the same draws errs as the mean of a/ā − b/b̄ does.
+    let (mean_a, mean_b) = (log_mean_exp(weights), seen.log_z.value);
     let terms = weights.iter().zip(&rest.log_weights);
-    let terms: Vec<f64> = terms.map(|(a, b)| exp(a - all) - exp(b - log_z.value)).collect();
-    let (_, error) = rest.mean_and_error(&terms);
-    let predictive = Estimate::new(all - log_z.value, error);
+    let terms: Vec<f64> = terms.map(|(a, b)| exp(a - mean_a) - exp(b - mean_b)).collect();
+    let error = error_of_mean(&terms);
+    let predictive = Estimate::new(mean_a - mean_b, error);
+    let log_z = match weighted.kinship {
+        // Controls know log p(y) better than the mean weight does.
+        Kinship::Mirrored => all - predictive,
+        _ => seen.log_z,
+    };
     let reliable = seen.is_reliable();
     Ok(LeftOut { log_z, predictive, ess: Some(seen.ess), k_hat: seen.k_hat, reliable })
 }

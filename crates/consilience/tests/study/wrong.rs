@@ -135,17 +135,17 @@ fn wrong_values_of_data_split_and_evidence() {
         ),
         (
             "evidence",
-            "draws = 199\ncombine = 'normal'\nlocal = 'importance'",
+            "combine = 'normal'\nlocal = 'importance'\ndraws = 199",
             &["`evidence.draws` must be at least 200, but is 199"],
         ),
         (
             "evidence",
-            "draws = 99\ncombine = 'normal'\nlocal = 'nuts+warp3'",
+            "combine = 'normal'\nlocal = 'nuts+warp3'\ndraws = 99",
             &["`evidence.draws` must be at least 100, but is 99"],
         ),
         (
             "evidence",
-            "proposals = 199\ncombine = 'cmc-is'",
+            "combine = 'cmc-is'\nproposals = 199",
             &["`evidence.proposals` must be at least 200, but is 199"],
         ),
         ("evidence", "draws = 100000001", &["`evidence.draws` must be at most 100000000"]),
