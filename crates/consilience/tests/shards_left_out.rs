@@ -95,9 +95,10 @@ fn evidences_without_a_shard_have_closed_forms() {
                 println!("{which}: {} z-scores, mean {mean:.2}, sd {sd:.2}", zs.len());
                 assert!(zs.iter().all(|z| z.abs() < 4.0), "{which}: {zs:?}");
                 assert!(mean.abs() < 0.4, "{which}: mean z {mean}");
-                // Even points, and draws that mirror each other, do better than the error bars say, which take them for
-                // plain ones.
-                assert!((0.3..1.3).contains(&sd), "{which}: sd of z {sd}");
+                // Even points, and a little also draws that mirror each other, do better than the error bars say, which
+                // take them for plain ones.
+                let least = if points == "plain" { 0.7 } else { 0.3 };
+                assert!((least..1.3).contains(&sd), "{which}: sd of z {sd}");
             }
         }
     }
