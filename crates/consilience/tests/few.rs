@@ -134,6 +134,26 @@ fn error_bars_are_honest_with_few_rounds() {
     });
 }
 
+/// Draws of a posterior that is normal to the last digit differ by nothing but rounding, which all of them share: the error
+/// bar has to count it.
+#[test]
+fn an_error_bar_counts_rounding() {
+    let case = |evidence: &str| {
+        let mut case = Case::new("gauss.parquet", 7);
+        case.prior = "coefficients = \"normal(0, 1)\"\nlog_sd = \"fixed(0)\"".into();
+        case.evidence = evidence.into();
+        case.model("y ~ x1 + x2 + x3 + x4 + x5 + x6", "gaussian");
+        case
+    };
+    let exact = run(&case("").text()).models[0].log_evidence;
+    for seed in 1..=20 {
+        let found = run(&case(&format!("statistics = false\nseed = {seed}")).text());
+        let z = scores(&found, &[(exact.value, exact.se.unwrap())])[0];
+        assert!(z.abs() < 4.0, "seed {seed}: z = {z}");
+        assert!(found.models[0].log_evidence.se.unwrap() < 1e-7);
+    }
+}
+
 /// The model that first guesses do not meet: carriers with a handful of flights.
 #[test]
 fn error_bars_are_honest_where_a_first_guess_is_poor() {

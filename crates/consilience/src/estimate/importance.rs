@@ -7,13 +7,16 @@ use crate::math::rule::PROBES;
 use crate::math::{Matrix, Proposal, Stream, dot};
 use crate::target::Target;
 use crate::{Error, Level, Result, Warning};
-use libm::{exp, log};
+use libm::{exp, hypot, log};
 use serde::{Deserialize, Serialize};
 
 /// The share and the degrees of freedom of the t in the proposals.
 pub const T_SHARE: f64 = 0.1;
 /// See [`T_SHARE`].
 pub const T_DF: f64 = 5.0;
+
+/// The relative error of a log density: what kernels are held to against compensated sums.
+const ROUNDING: f64 = 1e-13;
 
 /// The fewest effective draws that an error bar may rest on.
 pub(crate) const LEAST_ESS: f64 = 100.0;
@@ -110,8 +113,9 @@ impl Weighted {
         let found = Some(self.mean_and_error(&weights)).filter(|(mean, _)| *mean > 0.0);
         let (mean_weight, se) = found.unwrap_or((sum / n, error_of_mean(&weights)));
         let (mean, covariance) = self.moments(0..self.len(), top);
+        let se = hypot(se / mean_weight, self.rounding());
         Importance {
-            log_z: Estimate::new(top + log(mean_weight), se / mean_weight),
+            log_z: Estimate::new(top + log(mean_weight), se),
             ess: sum * sum / squares,
             k_hat: tail_shape(&self.log_weights).filter(|k| k.is_finite()),
             mean,
@@ -127,6 +131,12 @@ impl Weighted {
             Kinship::Sets(sets) => (mean, spread_of_sets(terms, sets)),
             Kinship::Mirrored => controlled::mean_and_error(terms, &self.controls),
         }
+    }
+
+    /// How far log densities may be off by rounding. All draws have that in common, so that their spread does not tell.
+    fn rounding(&self) -> f64 {
+        let highest = self.log_target.iter().copied().reduce(f64::max);
+        ROUNDING * highest.map_or(0.0, f64::abs)
     }
 
     /// The largest weight's part of the sum of all weights' squares, on which the error bar rests.
