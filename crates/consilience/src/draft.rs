@@ -71,6 +71,16 @@ pub fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
     write_with(path, |file| file.write_all(content.as_ref()))
 }
 
+/// Writes a file that only its owner may read.
+pub fn write_secret(path: &Path, text: &str) -> Result<()> {
+    write_with(path, |file| {
+        // Before anything is in it.
+        #[cfg(unix)]
+        file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+        file.write_all(text.as_bytes())
+    })
+}
+
 /// The same for a file that is too large to be made in memory first.
 pub fn write_with(path: &Path, content: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
     let write = || {

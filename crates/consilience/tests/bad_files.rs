@@ -6,7 +6,7 @@ use consilience::estimate::Shape;
 use consilience::math::Matrix;
 use consilience::question::Answer;
 use consilience::run::{AnswerFile, FORMAT, Received, Run, SiteEntry, Stop};
-use consilience::site::{Key, Policy, answer};
+use consilience::site::{Asked, Key, Policy, answer};
 use consilience::study::StudyFile;
 use consilience::{Error, Result};
 use serde_json::Value;
@@ -49,8 +49,12 @@ impl Federation {
         let site =
             |k: usize, name: &str| SiteEntry { name: name.into(), key: Some(keys[k].public()) };
         let study = StudyFile::parse(STUDY, Path::new("study.toml")).unwrap();
-        let run =
-            Run::for_sites(study, &[site(0, "leeds"), site(1, "york")], &folder.path().join("run"));
+        let run = Run::for_sites(
+            study,
+            &[site(0, "leeds"), site(1, "york")],
+            &folder.path().join("run"),
+            [9; 32],
+        );
         Federation { run: run.unwrap(), folder, keys }
     }
 
@@ -65,7 +69,8 @@ impl Federation {
     fn answer(&self, site: &str, key: usize) -> Result<Vec<u8>> {
         let data = [self.folder.path().join(format!("{site}.csv")).display().to_string()];
         let key = Some(&self.keys[key]);
-        Ok(answer(&self.question(), &data, site, &Policy::default(), &[], key)?.bytes)
+        let (question, policy) = (&self.question(), &Policy::trusting());
+        Ok(answer(&Asked { question, data: &data, site, policy, log: &[], key })?.bytes)
     }
 
     /// Takes in one file of these bytes.

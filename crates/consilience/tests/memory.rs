@@ -141,7 +141,7 @@ fn hostile_files_are_dealt_with_in_256_mib() {
     let path = folder.path().join("letter");
     let study = || StudyFile::parse(STUDY, Path::new("study.toml")).unwrap();
     let sites = [SiteEntry { name: "leeds".into(), key: None }];
-    let run = Run::for_sites(study(), &sites, &folder.path().join("run")).unwrap();
+    let run = Run::for_sites(study(), &sites, &folder.path().join("run"), [1; 32]).unwrap();
     let Err(Error::Waiting(waiting)) = run.coordinate(&Stop, &Silent) else { panic!("no data") };
     let question = QuestionFile::read(&waiting.question).unwrap();
     let asked = &question.header;
@@ -150,6 +150,7 @@ fn hostile_files_are_dealt_with_in_256_mib() {
         partition: asked.partition.clone(),
         schema: asked.schema.clone(),
         question: asked.question.clone(),
+        run: asked.run.clone(),
         round: 1,
         asks: asked.asks.clone(),
         shard: 0,
@@ -157,6 +158,7 @@ fn hostile_files_are_dealt_with_in_256_mib() {
         rows: 1,
         dropped: 0,
         merged: vec![],
+        commitment: None,
         failed: false,
         program: String::new(),
     };

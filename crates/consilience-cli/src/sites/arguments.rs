@@ -15,6 +15,7 @@ Every round is one question file and one answer file per site. docs/federation.m
 pub const ANSWER_EXAMPLES: &str = "\
 Example, at the site leeds:
   consilience show 0001-….question
+  consilience answer 0001-….question --data patients.csv --site leeds --look
   consilience answer 0001-….question --data patients.csv --site leeds --policy policy.toml
   consilience show leeds-0001-….answer
 
@@ -55,12 +56,17 @@ pub struct AnswerArguments {
     /// The answer file to write [default: the site's name and the question's, here]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// The site's policy (TOML): min_rows, max_draws, max_rounds, forbid, studies, log
+    /// The site's policy (TOML); without one a careful one holds, and what was answered is written
+    /// to answered.jsonl here. docs/federation.md lists its keys
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
     /// The secret key to sign the answer with, made by `consilience keygen`
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
+    /// Answer nothing: print all there is to judge, with every design column on these data, the
+    /// range of the points and the budget
+    #[arg(long)]
+    pub look: bool,
 }
 
 /// What to show.

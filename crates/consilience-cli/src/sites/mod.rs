@@ -9,7 +9,7 @@ use arguments::{AnswerArguments, AskArguments, KeygenArguments, ShowArguments};
 use consilience::draft;
 use consilience::engine::Silent;
 use consilience::run::{Received, Run, SiteEntry, Stop};
-use consilience::site::{Key, LogEntry, Policy};
+use consilience::site::{Asked, Key, LogEntry, Policy};
 use consilience::study::StudyFile;
 use consilience::{Error, Place, Result};
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ pub fn ask(arguments: &AskArguments) -> Result<ExitCode> {
         ));
     }
     let wishes = arguments.wishes.of(&study.study, None)?;
-    let mut run = Run::for_sites(study, &sites(arguments)?, &arguments.run)?;
+    let mut run = Run::for_sites(study, &sites(arguments)?, &arguments.run, random()?)?;
     run.deliver(&wishes)?;
     match run.coordinate(&Stop, &Silent) {
         Err(Error::Waiting(waiting)) => {
@@ -90,26 +90,28 @@ pub fn answer(arguments: &AnswerArguments) -> Result<ExitCode> {
         None => Policy::default(),
     };
     let key = arguments.key.as_deref().map(Key::read).transpose()?;
-    let log = match &policy.log {
-        Some(path) => read_log(path)?,
-        None if policy.max_rounds.is_some() => {
-            let message = "max_rounds needs a log, which counts the rounds: add log = \"FILE\"";
-            return Err(
-                Error::input(message).in_file(arguments.policy.as_deref().unwrap_or(Path::new("")))
-            );
-        }
-        None => Vec::new(),
-    };
+    let log = if policy.has_log() { read_log(&policy.log)? } else { Vec::new() };
     let (question, site) = (&arguments.question, &arguments.site);
-    let mut answer =
-        consilience::site::answer(question, &arguments.data, site, &policy, &log, key.as_ref())?;
+    let asked = Asked {
+        question,
+        data: &arguments.data,
+        site,
+        policy: &policy,
+        log: &log,
+        key: key.as_ref(),
+    };
+    if arguments.look {
+        print(&consilience::site::look(&asked)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut answer = consilience::site::answer(&asked)?;
     let stem = question.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let target =
         arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("{site}-{stem}.answer")));
     // Written down before it is there to be sent: what has left is never missing from the log.
-    if let Some(path) = &policy.log {
+    if policy.has_log() {
         answer.entry.time = utc(SystemTime::now());
-        append_log(path, &answer.entry)?;
+        append_log(&policy.log, &answer.entry)?;
     }
     draft::write(&target, &answer.bytes)?;
     let header = &answer.header;
@@ -174,11 +176,16 @@ pub fn show(arguments: &ShowArguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-pub fn keygen(arguments: &KeygenArguments) -> Result<ExitCode> {
+/// Bytes that nobody can guess.
+fn random() -> Result<[u8; 32]> {
     let mut random = [0; 32];
     getrandom::fill(&mut random)
         .map_err(|e| io(Path::new("the system's random numbers"))(std::io::Error::other(e)))?;
-    let key = Key::new(random);
+    Ok(random)
+}
+
+pub fn keygen(arguments: &KeygenArguments) -> Result<ExitCode> {
+    let key = Key::new(random()?);
     let ending = |ending: &str| {
         let mut name = arguments.name.clone().into_os_string();
         name.push(ending);

@@ -1,6 +1,7 @@
 //! From a study to something that can run: data read and split, schema agreed, models settled.
 
 mod codebook;
+mod derive;
 mod extras;
 mod foreign;
 mod gather;
@@ -12,6 +13,7 @@ mod units;
 
 pub use crate::combine::Extras;
 pub(crate) use codebook::{codebook_on, doubt};
+pub(crate) use derive::{Learned, derive};
 pub(crate) use gather::{Complete, read_complete};
 pub use gather::{Gathered, Rows};
 pub use outline::Outline;

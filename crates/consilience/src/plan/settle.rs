@@ -3,11 +3,13 @@
 use super::outline::{at_formula, in_study};
 use super::units;
 use crate::combine::{Extras, Pool, Setting, has_statistics, is_sought, statistics_of};
-use crate::data::{INTERCEPT, Recipe, Request, ResponseKind, Shared, Terms, agree_or_blame};
+use crate::data::{Ask, INTERCEPT, Recipe, Request, ResponseKind, Shared, Terms, agree_or_blame};
 use crate::engine::Session;
 use crate::math::Matrix;
 use crate::model::{Body, Family, Model, Parameter, Regression, Share};
-use crate::question::{Answers, Describe, Listed, Locate, Points, Question, Survey, SurveyAnswer};
+use crate::question::{
+    Answers, Describe, Listed, Locate, Points, Question, Statistics, Survey, SurveyAnswer,
+};
 use crate::study::{
     Combine, ModelSpec, ParameterName, PriorSpec, Role, SelectBy, ShareRule, Study, resolve_priors,
     unmatched_study_priors,
@@ -26,7 +28,7 @@ pub(super) fn agreed(
     terms: &[Terms],
     session: &Session,
 ) -> Result<(Vec<Recipe>, Vec<String>)> {
-    let (weights, specs) = (study.data.weights.clone(), study.specs());
+    let weights = study.data.weights.clone();
     let mut asked = Vec::new();
     let mut ask = |requests: &[Request]| {
         asked.extend(requests.iter().map(Request::subject));
@@ -37,9 +39,15 @@ pub(super) fn agreed(
             each => each.each::<Describe>()?,
         })
     };
-    let blame = |i: usize, error| at_formula(error, study, &specs[i]);
-    let recipes = agree_or_blame(terms, weights.as_deref(), &study.schema, &mut ask, &blame)?;
+    let recipes = agreed_by(study, terms, &mut ask)?;
     Ok((recipes, asked))
+}
+
+/// The same, whoever states the facts.
+pub(super) fn agreed_by(study: &Study, terms: &[Terms], ask: &mut Ask<'_>) -> Result<Vec<Recipe>> {
+    let (weights, specs) = (study.data.weights.as_deref(), study.specs());
+    let blame = |i: usize, error| at_formula(error, study, &specs[i]);
+    agree_or_blame(terms, weights, &study.schema, ask, &blame)
 }
 
 /// Gives every parameter of the models that were agreed on its prior.
@@ -149,23 +157,9 @@ pub(super) fn survey(
 ) -> Result<Vec<Setting>> {
     let Surveyed { designs: answers, located, pool } = ask_designs(study, &models, session)?;
     let mut settings = Vec::new();
-    for ((model, priors), located) in models.into_iter().zip(located) {
-        let surveys = answers.iter().find(|(design, _)| is_over(&model, design));
-        let surveys = surveys.map_or(&[][..], |(_, surveys)| surveys);
-        let surveys: Vec<SurveyAnswer> =
-            surveys.iter().map(|survey| part(survey, &model)).collect();
-        let total: f64 = surveys.iter().map(|s| s.observations).sum();
-        if let Some(empty) = surveys.iter().position(|s| s.observations == 0.0) {
-            let message = format!(
-                "every row of shard {empty} has weight 0; use fewer shards, or another `split.seed`"
-            );
-            return Err(Error::input_at(Place::key(""), message));
-        }
-        let model = units::settled(model, &priors, &surveys).map_err(in_study)?;
-        let share = match study.split.share {
-            ShareRule::Rows => Share::Rows { total },
-            _ => Share::Equal { shards: session.shards() },
-        };
+    for (written, located) in models.into_iter().zip(located) {
+        let (model, share, surveys) =
+            settled_by(study, written, &answers, session.shards()).map_err(in_study)?;
         let options = study.evidence.clone();
         let mut setting = Setting {
             model,
@@ -184,8 +178,32 @@ pub(super) fn survey(
     Ok(settings)
 }
 
+/// A model with its priors settled by what shards say of its design, how the prior is shared out, and what they
+/// say of the model's own columns.
+pub(super) fn settled_by(
+    study: &Study,
+    (model, priors): Written,
+    answers: &[(FamilyDesign, Vec<SurveyAnswer>)],
+    shards: usize,
+) -> Result<(Arc<Model>, Share, Vec<SurveyAnswer>)> {
+    let surveys = answers.iter().find(|(design, _)| is_over(&model, design));
+    let surveys = surveys.map_or(&[][..], |(_, surveys)| surveys);
+    let surveys: Vec<SurveyAnswer> = surveys.iter().map(|survey| part(survey, &model)).collect();
+    if let Some(empty) = surveys.iter().position(|s| s.observations == 0.0) {
+        let message = format!(
+            "every row of shard {empty} has weight 0; use fewer shards, or another `split.seed`"
+        );
+        return Err(Error::input_at(Place::key(""), message));
+    }
+    let share = match study.split.share {
+        ShareRule::Rows => Share::Rows { total: surveys.iter().map(|s| s.observations).sum() },
+        _ => Share::Equal { shards },
+    };
+    Ok((units::settled(model, &priors, &surveys)?, share, surveys))
+}
+
 /// A design's own family and columns.
-type FamilyDesign = (Family, Arc<Recipe>);
+pub(super) type FamilyDesign = (Family, Arc<Recipe>);
 
 fn is_over(model: &Model, (family, design): &FamilyDesign) -> bool {
     let own = model.regression();
@@ -202,8 +220,19 @@ struct Surveyed {
     pool: Option<Arc<Pool>>,
 }
 
-/// Asks for all of it in one round.
-fn ask_designs(study: &Study, models: &[Written], session: &Session) -> Result<Surveyed> {
+/// The questions of the round that looks at designs, and what each is about.
+pub(super) struct DesignRound {
+    pub(super) designs: Vec<FamilyDesign>,
+    /// The numbers of the models whose peaks are looked for.
+    sought: Vec<usize>,
+    locate: Locate,
+    statistics: Option<Statistics>,
+    /// All of it: the designs, then the peaks, then the statistics.
+    pub(super) questions: Vec<Question>,
+}
+
+/// What is asked in that round. It depends on the study, its models and the number of shards alone.
+pub(super) fn design_round(study: &Study, models: &[Written], shards: usize) -> DesignRound {
     let mut designs: Vec<(FamilyDesign, bool)> = Vec::new();
     for (model, priors) in models {
         let Some(regression) = model.regression() else { continue };
@@ -219,17 +248,25 @@ fn ask_designs(study: &Study, models: &[Written], session: &Session) -> Result<S
     let mut questions: Vec<Question> = designs.iter().map(question).collect();
     let sought: Vec<usize> =
         (0..models.len()).filter(|&i| rides_along(study, &models[i])).collect();
-    let locate = Locate(sought.iter().map(|&i| start_of(&models[i].0, session)).collect());
+    let locate = Locate(sought.iter().map(|&i| start_of(&models[i].0, shards)).collect());
     if !sought.is_empty() {
         questions.push(locate.clone().into());
     }
     let suited = models.iter().filter(|model| has_statistics_in(study, model));
     let statistics = statistics_of(suited.map(|(model, _)| model)).map(|(question, _)| question);
     questions.extend(statistics.clone().map(Question::from));
+    let designs = designs.into_iter().map(|(design, _)| design).collect();
+    DesignRound { designs, sought, locate, statistics, questions }
+}
+
+/// Asks for all of it in one round.
+fn ask_designs(study: &Study, models: &[Written], session: &Session) -> Result<Surveyed> {
+    let DesignRound { designs, sought, locate, statistics, questions } =
+        design_round(study, models, session.shards());
     let mut surveys = Vec::new();
     let answers = session.ask(&questions).map_err(|error| with_model(error, models))?;
     let mut answers = answers.into_iter();
-    for ((design, _), answers) in designs.into_iter().zip(&mut answers) {
+    for (design, answers) in designs.into_iter().zip(&mut answers) {
         surveys.push(match answers {
             Answers::Sum(all) => (design, vec![Survey::take(all)?]),
             each => (design, each.each::<Survey>()?),
@@ -263,10 +300,10 @@ fn has_statistics_in(study: &Study, (model, _): &Written) -> bool {
 }
 
 /// Where shards begin to look for a model's peak. Priors are not settled yet, and have no part in it.
-fn start_of(model: &Arc<Model>, session: &Session) -> Points {
+fn start_of(model: &Arc<Model>, shards: usize) -> Points {
     let start = model.start();
     let thetas = Arc::new(Matrix::from_rows(1, start.len(), start));
-    let share = Share::Equal { shards: session.shards() };
+    let share = Share::Equal { shards };
     Points { model: model.clone(), share, thetas, rule: None }
 }
 

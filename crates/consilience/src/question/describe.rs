@@ -80,6 +80,16 @@ impl Kind for Describe {
                     if let Some(word) = &mut column.first_word {
                         word.place = format!("site {site}");
                     }
+                    if min_rows > 1 {
+                        blur(&mut column.numbers);
+                    }
+                }
+                Fact::Moments(moments) if min_rows > 1 => blur(moments),
+                Fact::Gram(gram) if min_rows > 1 && !gram.enough => {
+                    let subject = request.subject();
+                    return Err(Error::input(format!(
+                        "`{subject}` has no more distinct values here than its polynomials have degrees, and to say so would show them; nothing is answered"
+                    )));
                 }
                 Fact::Levels(levels) if levels.list.iter().any(|level| level.rows < min_rows) => {
                     let Request::Levels(expr) = request else { continue };
@@ -91,6 +101,20 @@ impl Kind for Describe {
             }
         }
         Ok(())
+    }
+}
+
+/// Moves the least and the greatest value, which are somebody's, outward to round numbers.
+fn blur(moments: &mut Moments) {
+    let sd = moments.sd();
+    if moments.min == moments.max || !(sd.is_finite() && sd > 0.0) {
+        return;
+    }
+    let step = libm::pow(10.0, libm::floor(libm::log10(sd)));
+    let (min, max) =
+        (libm::floor(moments.min / step) * step, libm::ceil(moments.max / step) * step);
+    if min.is_finite() && max.is_finite() {
+        (moments.min, moments.max) = (min.min(moments.min), max.max(moments.max));
     }
 }
 

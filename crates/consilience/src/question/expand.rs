@@ -30,6 +30,10 @@ impl Kind for Expand {
         self.0.iter().map(|asked| &asked.model).collect()
     }
 
+    fn points(&self) -> &[Points] {
+        &self.0
+    }
+
     fn check(&self) -> Fault {
         points::check(&self.0)?;
         let few = self.0.iter().all(|asked| asked.thetas.rows() <= MOST_POINTS);

@@ -40,6 +40,10 @@ impl Kind for Locate {
         self.0.iter().map(|asked| &asked.model).collect()
     }
 
+    fn points(&self) -> &[Points] {
+        &self.0
+    }
+
     fn check(&self) -> Fault {
         points::check(&self.0)?;
         let one = self.0.iter().all(|asked| asked.thetas.rows() == 1);

@@ -75,6 +75,11 @@ pub trait Kind: Message {
     /// What an answer tells, in plain words: whole lines.
     fn explain_answer(answer: &Self::Answer) -> String;
 
+    /// The points that it asks about, if it does.
+    fn points(&self) -> &[Points] {
+        &[]
+    }
+
     /// How many draws or points of one model it is about.
     fn draws(&self) -> u64 {
         0
@@ -192,6 +197,11 @@ macro_rules! kinds {
             /// What it wants to know, in plain words.
             pub fn explain(&self) -> String {
                 match self { $(Question::$kind(q) => q.explain()),* }
+            }
+
+            /// The points that it asks about, model by model, if it does.
+            pub fn points(&self) -> &[Points] {
+                match self { $(Question::$kind(q) => q.points()),* }
             }
 
             /// How many draws or points it is about.

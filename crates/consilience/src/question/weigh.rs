@@ -26,6 +26,10 @@ impl Kind for Weigh {
         self.0.iter().map(|asked| &asked.model).collect()
     }
 
+    fn points(&self) -> &[Points] {
+        &self.0
+    }
+
     fn check(&self) -> Fault {
         points::check(&self.0)
     }

@@ -1,8 +1,9 @@
 //! The run directory: made, opened, locked.
 
 use super::files::{Courier, Files};
+use super::key::Key;
 use super::manifest::{
-    Manifest, SchemaColumn, ShardEntry, ShardRows, schema_hash, schema_of, study_hash,
+    Coordinator, Manifest, SchemaColumn, ShardEntry, ShardRows, schema_hash, schema_of, study_hash,
 };
 use super::message::FORMAT;
 use crate::compare::Comparison;
@@ -92,7 +93,8 @@ impl Run {
         }
         let first = gathered.shards.first().expect("a partition has at least one shard");
         let first = first.batch(0..first.rows().min(1))?;
-        Run::begin(folder, &gathered, schema_of(&first)?, shards, first.origin().files.to_vec())
+        let files = first.origin().files.to_vec();
+        Run::begin(folder, &gathered, schema_of(&first)?, shards, files, None)
     }
 
     /// The run that a folder holds already, which must be of this study.
@@ -123,6 +125,7 @@ impl Run {
         schema: Vec<SchemaColumn>,
         shards: Vec<ShardEntry>,
         files: Vec<(PathBuf, bool)>,
+        coordinator: Option<Coordinator>,
     ) -> Result<Run> {
         for part in ["questions", "answers", "work"] {
             make_folder(&folder.join(part))?;
@@ -136,6 +139,7 @@ impl Run {
             schema,
             shards,
             without: Vec::new(),
+            coordinator,
             partition: gathered.partition.clone(),
             files,
             names: gathered.names.clone(),
@@ -223,6 +227,23 @@ impl Run {
     pub fn failure(&self) -> Option<String> {
         let text = std::fs::read_to_string(self.failure_path()).ok()?;
         Some(text.trim_end().to_string())
+    }
+
+    /// Where the key is that questions to sites are signed with.
+    pub(super) fn coordinator_path(folder: &Path) -> PathBuf {
+        folder.join("coordinator.key")
+    }
+
+    /// The key that questions to sites are signed with; `None` where shards are no sites.
+    pub(super) fn coordinator_key(&self) -> Result<Option<Key>> {
+        let Some(coordinator) = &self.manifest.coordinator else { return Ok(None) };
+        let path = Run::coordinator_path(&self.folder);
+        let key = Key::read(&path)?;
+        if key.public() != coordinator.key {
+            let message = "this is not the key that the run began with; put that one back";
+            return Err(Error::input_at(Place::file(&path), message));
+        }
+        Ok(Some(key))
     }
 
     /// Keeps others from coordinating this run.

@@ -4,6 +4,7 @@ use super::decode::decode;
 use super::directory::Run;
 use super::message::{self, AnswerHeader, FileKind, LARGEST_LETTER, QuestionHeader, Reply, hex};
 use crate::draft::make_folder;
+use crate::plan::Learned;
 use crate::question::{Answer, Question};
 use crate::{Error, Place, Result};
 use serde::{Deserialize, Serialize};
@@ -22,11 +23,19 @@ pub(super) struct Posed {
     pub questions: Vec<Question>,
 }
 
-/// What a site must know beside the questions.
+/// What a site must know beside the questions, to tell whether the study asks them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Context {
+pub(crate) struct Context {
+    /// The study as JSON.
     pub study: String,
+    /// The names of all sites of the run, by their numbers.
     pub sites: Vec<String>,
+    /// The numbers of those that take part.
+    pub active: Vec<u32>,
+    /// What all of them together have said before.
+    pub learned: Learned,
+    /// The scales of priors under which models are compared too.
+    pub scales: Vec<f64>,
 }
 
 /// A question file that was read and is sound in itself.
@@ -34,6 +43,8 @@ pub(super) struct Context {
 pub struct QuestionFile {
     /// What it says of itself.
     pub header: QuestionHeader,
+    /// The public key it is signed with.
+    pub signer: Option<String>,
     posed: Posed,
 }
 
@@ -52,7 +63,8 @@ impl QuestionFile {
     /// Takes a question file's bytes apart, or says what is wrong with them.
     pub fn parse(bytes: &[u8]) -> std::result::Result<QuestionFile, String> {
         let parsed = message::parse::<QuestionHeader>(bytes, FileKind::Question)?;
-        let (header, posed) = (parsed.header, decode::<Posed>(parsed.body)?);
+        let (header, signer) = (parsed.header, parsed.signer);
+        let posed: Posed = decode(parsed.body)?;
         let kinds = posed.questions.iter().map(|q| q.kind());
         if posed.questions.is_empty() || !kinds.eq(header.asks.iter().map(String::as_str)) {
             return Err("its questions are not those that its header names".into());
@@ -61,12 +73,13 @@ impl QuestionFile {
             return Err("the study in it is longer than any is".into());
         }
         posed.questions.iter().try_for_each(Question::check)?;
-        if question_hash(&header.study, &header.partition, &header.schema, &posed.questions)
-            != header.question
-        {
+        if posed.context.is_some() != header.run.is_some() {
+            return Err("only questions for sites name their run".into());
+        }
+        if question_hash(&header, &posed.questions) != header.question {
             return Err("its questions are not those that its hash names".into());
         }
-        Ok(QuestionFile { header, posed })
+        Ok(QuestionFile { header, signer, posed })
     }
 
     /// At most how many bytes a file of answers to it has.
@@ -100,9 +113,9 @@ impl QuestionFile {
         &self.posed.questions
     }
 
-    /// The study as JSON and the sites' names, if it is for sites.
-    pub fn context(&self) -> Option<(&str, &[String])> {
-        self.posed.context.as_ref().map(|c| (c.study.as_str(), c.sites.as_slice()))
+    /// What a site must know beside the questions, if it is for sites.
+    pub(crate) fn context(&self) -> Option<&Context> {
+        self.posed.context.as_ref()
     }
 }
 
@@ -168,7 +181,7 @@ pub(super) enum FoundAnswer {
 }
 
 /// By which answers know their questions.
-fn question_hash(study: &str, partition: &str, schema: &str, questions: &[Question]) -> String {
+fn question_hash(header: &QuestionHeader, questions: &[Question]) -> String {
     struct Summed(Sha256);
     impl Write for Summed {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -179,31 +192,42 @@ fn question_hash(study: &str, partition: &str, schema: &str, questions: &[Questi
             Ok(())
         }
     }
+    let QuestionHeader { study, partition, schema, run, .. } = header;
     let sum = Sha256::new().chain_update(study).chain_update(partition).chain_update(schema);
+    let sum = sum.chain_update(run.as_deref().unwrap_or(""));
     // Not made in memory first: a question may be large.
     let sum = postcard::to_io(questions, Summed(sum)).expect("a question can always be written");
     hex(&sum.0.finalize())[..32].to_string()
 }
 
 /// Writes a round's questions, unless they are there.
-pub(super) fn pose(run: &Run, round: u64, questions: &[Question]) -> Result<QuestionFile> {
+pub(super) fn pose(
+    run: &Run,
+    round: u64,
+    questions: &[Question],
+    learned: &Learned,
+) -> Result<QuestionFile> {
     let manifest = run.manifest();
-    let (study, partition) = (manifest.study_hash.clone(), manifest.partition_hash.clone());
-    let schema = manifest.schema_hash.clone();
-    let question = question_hash(&study, &partition, &schema, questions);
-    let header = QuestionHeader {
-        study,
-        partition,
-        schema,
-        question: question.clone(),
+    let mut header = QuestionHeader {
+        study: manifest.study_hash.clone(),
+        partition: manifest.partition_hash.clone(),
+        schema: manifest.schema_hash.clone(),
+        question: String::new(),
+        run: manifest.coordinator.as_ref().map(|coordinator| coordinator.run.clone()),
         round,
         asks: questions.iter().map(|q| q.kind().to_string()).collect(),
         program: env!("CARGO_PKG_VERSION").into(),
     };
+    header.question = question_hash(&header, questions);
+    let question = header.question.clone();
     let context = manifest.has_sites().then(|| Context {
         study: serde_json::to_string(&manifest.study).expect("a study can always be written"),
         sites: manifest.shards.iter().map(|s| s.name.clone()).collect(),
+        active: manifest.active().into_iter().map(|s| s as u32).collect(),
+        learned: learned.clone(),
+        scales: manifest.extras.prior_scales.clone(),
     });
+    let key = run.coordinator_key()?;
     let posed = Posed { context, questions: questions.to_vec() };
     let bytes = postcard::to_stdvec(&posed).expect("a question can always be written");
     let largest = run.largest_question();
@@ -214,8 +238,9 @@ pub(super) fn pose(run: &Run, round: u64, questions: &[Question]) -> Result<Ques
         );
         return Err(Error::input(message));
     }
-    let file = message::encode(FileKind::Question, &header, &bytes, None);
-    let asked = QuestionFile { header, posed };
+    let file = message::encode(FileKind::Question, &header, &bytes, key.as_ref().map(|k| &k.0));
+    let signer = key.map(|key| key.public());
+    let asked = QuestionFile { header, signer, posed };
     let path = asked.path(run);
     // A whole file of this name holds these questions; one that was damaged is written again.
     if std::fs::metadata(&path).map_or(true, |m| m.len() != file.len() as u64)
@@ -275,6 +300,9 @@ pub(super) fn examine(
     }
     if header.partition != manifest.partition_hash {
         return Err("it was computed on another split of the data (partition)".into());
+    }
+    if header.run != asked.header.run {
+        return Err("it is an answer of another run of this study".into());
     }
     if header.question != asked.header.question {
         return Err(format!(

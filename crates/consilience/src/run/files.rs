@@ -6,8 +6,9 @@ use super::message::{AnswerHeader, Reply};
 use crate::compare::PartitionReport;
 use crate::engine::{Answered, Engine};
 use crate::error::Waiting;
+use crate::plan::Learned;
 use crate::question::{Answer, Answers, Question};
-use crate::{Error, Level, Result, Warning};
+use crate::{Error, Level, Place, Result, Warning};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -81,6 +82,8 @@ pub struct Files<'a> {
     active: Vec<usize>,
     /// Per site what it said of its rows in its last answer.
     sites: Mutex<BTreeMap<usize, AnswerHeader>>,
+    /// What all sites together have said about columns and designs, which later questions tell them.
+    learned: Mutex<Learned>,
 }
 
 impl fmt::Debug for dyn Courier + '_ {
@@ -93,7 +96,23 @@ impl<'a> Files<'a> {
     /// The engine of a run; the courier is called for answers that are missing.
     pub fn new(run: &'a Run, courier: &'a dyn Courier) -> Files<'a> {
         let (round, active) = (AtomicU64::new(0), run.manifest().active());
-        Files { run, courier, round, active, sites: Mutex::default() }
+        Files { run, courier, round, active, sites: Mutex::default(), learned: Mutex::default() }
+    }
+
+    /// An error if a site answered with other rows than before: parts of two data sets make no whole.
+    fn same_rows(&self, before: &AnswerHeader, now: &AnswerHeader) -> Result<()> {
+        let rows = |h: &AnswerHeader| (h.rows, h.dropped, h.commitment.clone());
+        if now.site.is_none() || rows(before) == rows(now) {
+            return Ok(());
+        }
+        let shard = &self.run.manifest().shards[now.shard].name;
+        Err(Error::input_at(
+            Place::file(self.run.folder()),
+            format!(
+                "the site `{shard}` answered round {} with other rows ({}) than round {} ({}); it has to answer both with the same data, in a new run",
+                now.round, now.rows, before.round, before.rows
+            ),
+        ))
     }
 
     /// Adds to a result what only the answers' headers say.
@@ -137,7 +156,10 @@ impl Engine for Files<'_> {
 
     fn ask(&self, questions: &[Question], answered: &Answered) -> Result<Vec<Answers>> {
         let number = self.round.fetch_add(1, Ordering::Relaxed) + 1;
-        let asked = pose(self.run, number, questions)?;
+        let asked = {
+            let learned = self.learned.lock().expect("nobody panics with it");
+            pose(self.run, number, questions, &learned)?
+        };
         let mut replies: Vec<Option<Vec<Reply>>> = self.active.iter().map(|_| None).collect();
         loop {
             let (mut missing, mut refused) = (Vec::new(), Vec::new());
@@ -157,7 +179,9 @@ impl Engine for Files<'_> {
                             return Err(Error::Stopped);
                         }
                         let mut sites = self.sites.lock().expect("nobody panics with it");
-                        sites.insert(shard, header);
+                        if let Some(before) = sites.insert(shard, header) {
+                            self.same_rows(&before, &sites[&shard])?;
+                        }
                     }
                 }
             }
@@ -190,9 +214,16 @@ impl Engine for Files<'_> {
                 }
             }
         }
-        match first_failure {
-            Some((.., error)) => Err(error),
-            None => Ok(answers.into_iter().map(Answers::Each).collect()),
+        if let Some((.., error)) = first_failure {
+            return Err(error);
         }
+        let answers: Vec<Answers> = answers.into_iter().map(Answers::Each).collect();
+        if self.run.manifest().has_sites() {
+            let mut learned = self.learned.lock().expect("nobody panics with it");
+            for (question, answers) in questions.iter().zip(&answers) {
+                learned.learn(question, answers)?;
+            }
+        }
+        Ok(answers)
     }
 }

@@ -7,6 +7,7 @@ use crate::plan::{Extras, Gathered, Outline};
 use crate::study::{Lines, Study, StudyFile};
 use crate::{Error, Place, Result, Warning};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
 /// No manifest is larger than this: some 70,000 shards.
@@ -32,6 +33,9 @@ pub struct Manifest {
     pub shards: Vec<ShardEntry>,
     /// The sites that are left out, by name.
     pub without: Vec<String>,
+    /// Who asks, where shards are sites.
+    #[serde(default)]
+    pub coordinator: Option<Coordinator>,
     /// How the data were split.
     pub partition: PartitionReport,
     /// The data files, and whether their rows are counted in lines.
@@ -48,6 +52,16 @@ pub struct Manifest {
     /// What stands on which line of its file, for errors.
     #[serde(default)]
     pub lines: Lines,
+}
+
+/// Who asks the sites of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Coordinator {
+    /// What tells the run from all others of the same study.
+    pub run: String,
+    /// The public key that questions are signed with.
+    pub key: String,
 }
 
 /// A column of the data.
@@ -92,6 +106,30 @@ pub fn study_hash(study: &Study) -> String {
 pub(crate) fn schema_hash<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let lines: String = names.map(|name| format!("{name}\n")).collect();
     hex(&sha256(&[lines.as_bytes()]))
+}
+
+/// A hash of all that a table holds.
+pub(crate) fn table_hash(table: &Table) -> String {
+    let mut sum = Sha256::new();
+    for name in table.names() {
+        sum.update(name.as_bytes());
+        sum.update((table.rows() as u64).to_le_bytes());
+        match table.column(name) {
+            Ok(Column::Number(values)) => values.iter().for_each(|x| sum.update(x.to_le_bytes())),
+            Ok(Column::Single(values)) => values.iter().for_each(|x| sum.update(x.to_le_bytes())),
+            Ok(Column::Logical(codes)) => codes.iter().for_each(|c| sum.update(c.to_le_bytes())),
+            Ok(Column::Text { codes, levels }) => {
+                let text = |c: &u32| levels.get(*c as usize).map_or("", String::as_str);
+                codes.iter().map(text).for_each(|t| {
+                    sum.update((t.len() as u64).to_le_bytes());
+                    sum.update(t.as_bytes());
+                });
+            }
+            // Names are the table's own.
+            Err(_) => {}
+        }
+    }
+    hex(&sum.finalize())
 }
 
 /// The columns of a table.
@@ -163,6 +201,9 @@ impl Manifest {
         if self.partition.hash != self.partition_hash || self.partition.shards != self.shards.len()
         {
             return Err("its shards do not fit its partition; make another run".into());
+        }
+        if self.coordinator.is_some() != self.has_sites() {
+            return Err("a run of sites says who asks them, and only that does".into());
         }
         if self.active().is_empty() {
             return Err("no site is left in it".into());

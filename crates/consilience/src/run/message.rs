@@ -24,7 +24,7 @@ use std::io::Read;
 use std::path::Path;
 
 /// The version of the format of files, and of run directories.
-pub const FORMAT: u32 = 4;
+pub const FORMAT: u32 = 5;
 
 /// No question file is larger than this.
 pub const LARGEST_QUESTION: u64 = 256 << 20;
@@ -63,6 +63,8 @@ pub struct QuestionHeader {
     pub schema: String,
     /// The hash of the questions.
     pub question: String,
+    /// What tells the run from all others of the same study, where shards are sites.
+    pub run: Option<String>,
     /// The round, counted from 1.
     pub round: u64,
     /// What is asked, in words such as `fit`: one per question.
@@ -83,6 +85,8 @@ pub struct AnswerHeader {
     pub schema: String,
     /// The hash of the questions.
     pub question: String,
+    /// The run of the question, where shards are sites.
+    pub run: Option<String>,
     /// The round, counted from 1.
     pub round: u64,
     /// What was asked.
@@ -97,6 +101,8 @@ pub struct AnswerHeader {
     pub dropped: u64,
     /// Columns of which a site merged rare levels, as its policy says.
     pub merged: Vec<String>,
+    /// What ties a site to its rows without showing them: a hash of these and of something that it keeps to itself.
+    pub commitment: Option<String>,
     /// Whether a question could not be answered.
     pub failed: bool,
     /// The version of the program that wrote it.
@@ -111,6 +117,7 @@ impl AnswerHeader {
             partition: question.partition.clone(),
             schema: question.schema.clone(),
             question: question.question.clone(),
+            run: question.run.clone(),
             round: question.round,
             asks: question.asks.clone(),
             shard,
@@ -118,6 +125,7 @@ impl AnswerHeader {
             rows,
             dropped: 0,
             merged: Vec::new(),
+            commitment: None,
             failed: false,
             program: env!("CARGO_PKG_VERSION").into(),
         }

@@ -2,7 +2,8 @@
 
 use super::directory::Run;
 use super::exchange::{QuestionFile, answer_path, examine};
-use super::manifest::{SchemaColumn, ShardEntry};
+use super::key::Key;
+use super::manifest::{Coordinator, SchemaColumn, ShardEntry};
 use super::message::{self, AnswerHeader, FileKind, hex, sha256, unhex};
 use crate::compare::PartitionReport;
 use crate::plan::{Gathered, Outline};
@@ -33,11 +34,13 @@ pub enum Received {
 }
 
 impl Run {
-    /// A run of sites. If it is there already, for the same study and sites, nothing is written.
+    /// A run of sites. If it is there already, for the same study and sites, nothing is written. Of these random bytes
+    /// the key is made that questions are signed with, and the run's own name.
     pub fn for_sites(
         study: impl Into<StudyFile>,
         sites: &[SiteEntry],
         folder: &Path,
+        random: [u8; 32],
     ) -> Result<Run> {
         let study = study.into();
         if sites.is_empty() {
@@ -87,7 +90,11 @@ impl Run {
             rows: None,
             key: site.key.as_ref().map(|key| key.to_ascii_lowercase()),
         });
-        Run::begin(folder, &gathered, schema, shards.collect(), Vec::new())
+        let key = Key::new(random);
+        let coordinator =
+            Coordinator { run: hex(&key.secret_for("run", "")[..16]), key: key.public() };
+        crate::draft::write_secret(&Run::coordinator_path(folder), &(key.secret() + "\n"))?;
+        Run::begin(folder, &gathered, schema, shards.collect(), Vec::new(), Some(coordinator))
     }
 
     /// Leaves sites out from now on. What the others have answered counts as far as the questions stay

@@ -1,14 +1,18 @@
 //! Answering a question file with rows that stay where they are.
 
 use super::explain::too_many_columns;
-use super::key::Key;
-use super::policy::{LogEntry, Policy};
+use super::guard::{self, Inspected};
+use super::policy::{Cost, LogEntry, Policy};
+use super::rows::RowsUsed;
 use super::{OTHER, check_name};
 use crate::data::read::find_files;
 use crate::data::{Column, Table};
+use crate::draft::file_hash;
 use crate::engine::Silent;
-use crate::plan::{Complete, Outline, Room, doubt, read_complete};
-use crate::run::{AnswerHeader, QuestionFile, Reply, encode_answer, sha256_hex};
+use crate::plan::{Complete, Outline, Room, derive, doubt, read_complete};
+use crate::run::{
+    AnswerHeader, Key, QuestionFile, Reply, encode_answer, hex, sha256_hex, table_hash,
+};
 use crate::shard::Shard;
 use crate::study::Study;
 use crate::{Error, Level, Place, Result, Warning};
@@ -29,43 +33,78 @@ pub struct SiteAnswer {
     pub warnings: Vec<Warning>,
 }
 
-/// Answers a question file with the rows of these data: paths or patterns, seen from here.
-///
-/// Refused are questions that are not sound or that the policy forbids, and data that lack a column,
-/// have too few rows, or would show a level of the outcome that too few rows have. Errors stay here.
-pub fn answer(
-    question: &Path,
-    data: &[String],
-    site: &str,
-    policy: &Policy,
-    log: &[LogEntry],
-    key: Option<&Key>,
-) -> Result<SiteAnswer> {
+/// A question file, and the site that it came to.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// The question file.
+    pub question: &'a Path,
+    /// The site's data: paths or patterns, seen from here.
+    pub data: &'a [String],
+    /// The site's name.
+    pub site: &'a str,
+    /// What it is willing to answer.
+    pub policy: &'a Policy,
+    /// What it has answered.
+    pub log: &'a [LogEntry],
+    /// The key that it signs with.
+    pub key: Option<&'a Key>,
+}
+
+/// A question that a site may answer, and all that it needs for it.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub file: QuestionFile,
+    pub outline: Outline,
+    pub inspected: Vec<Inspected>,
+    pub cost: Cost,
+    /// The rows, rare levels merged.
+    pub table: Table,
+    /// The columns of which they were.
+    pub merged: Vec<String>,
+    /// The rows that lack a value.
+    pub dropped: u64,
+    index: usize,
+    rows_used: RowsUsed,
+    warnings: Vec<Warning>,
+}
+
+/// Reads a question and the site's rows, and refuses what is not the study's or what the policy forbids.
+pub(super) fn prepare(asked: &Asked) -> Result<Prepared> {
+    let Asked { question, data, site, policy, log, .. } = *asked;
     check_name(site)?;
     let file = QuestionFile::read(question)?;
     let wrong = |message: String| Error::input_at(Place::file(question), message);
-    let Some((study, sites)) = file.context() else {
+    let Some(context) = file.context() else {
         return Err(wrong(
             "this question is for workers with the run directory: `consilience work DIR`".into(),
         ));
     };
-    let study: Study = serde_json::from_str(study)
+    let study: Study = serde_json::from_str(&context.study)
         .map_err(|e| wrong(format!("the study in it is not sound: {e}")))?;
     if crate::run::study_hash(&study) != file.header.study {
         return Err(wrong("the study in it is not the one that its hash names".into()));
     }
-    let Some(index) = sites.iter().position(|name| name == site) else {
-        let known = crate::error::suggestion(site, sites.iter().map(String::as_str));
+    let Some(index) = context.sites.iter().position(|name| name == site) else {
+        let known = crate::error::suggestion(site, context.sites.iter().map(String::as_str));
         return Err(wrong(format!("it is not for the site `{site}`{known}")));
     };
-    policy.allow(&file.header.study, &file.header.question, file.questions(), log)?;
+    if !context.active.contains(&(index as u32)) {
+        return Err(wrong(format!("the site `{site}` is left out of it")));
+    }
+    let who = (file.header.run.as_deref().unwrap_or_default(), file.signer.as_deref());
+    policy.allow(&file.header.study, who, file.questions(), log)?;
     let outline = Outline::of_named_columns(study)?;
     let columns = outline.columns();
     if crate::run::schema_hash(columns.iter().map(String::as_str)) != file.header.schema {
         return Err(wrong("it does not ask about the columns of its study (schema)".into()));
     }
+    let derived = derive(&outline, &context.learned, &context.scales, context.active.len());
+    let derived = derived.map_err(|error| wrong(error.to_string()))?;
+    derived.allows(file.questions()).map_err(|reason| {
+        wrong(format!("{reason}: it was not made by this program from this study, or it was altered; nothing is answered"))
+    })?;
     let files = find_files(Path::new(""), data)?;
-    let Complete { data, dropped, mut warnings } =
+    let Complete { data, dropped, warnings } =
         read_complete(&outline, &files, &Room::default(), &Silent)?;
     let table = data.table()?;
     let rows = table.rows() as u64;
@@ -81,6 +120,76 @@ pub fn answer(
     let outcome: BTreeSet<String> =
         outline.formulas.iter().flat_map(|f| f.response_columns()).collect();
     let (table, merged) = merge_rare(&table, policy.min_rows, &outcome, &files)?;
+    let weights = match &outline.study.data.weights {
+        Some(name) => table.column(name)?.numbers().map(|w| w.into_owned()),
+        None => None,
+    };
+    let hashes = files.iter().map(|path| file_hash(path)).collect::<Result<_>>()?;
+    let counts = |row: usize| weights.as_ref().is_none_or(|w| w[row] > 0.0);
+    let rows_used = RowsUsed::of(&table, counts, hashes);
+    rows_used.apart(log, policy.min_rows)?;
+    let mut cost = Cost::default();
+    let mut inspected: Vec<Inspected> = Vec::new();
+    for question in file.questions() {
+        for (family, recipe) in guard::designs(question) {
+            let known = |seen: &Inspected| seen.family == family && seen.recipe == recipe;
+            if !inspected.iter().any(known) {
+                let found = guard::inspect(&table, family, &recipe, policy)
+                    .map_err(|error| doubt(error, &outline.study))?;
+                cost.designs.insert(guard::hash(&recipe));
+                inspected.push(found);
+            }
+        }
+        for points in question.points() {
+            cost.points = cost.points.saturating_add(points.thetas.rows() as u64);
+            let own = points.model.regression();
+            let design = inspected.iter().find(|seen| {
+                own.is_some_and(|r| r.family == seen.family && r.design == seen.recipe)
+            });
+            if let Some(design) = design {
+                guard::within_reason(points, design, policy)?;
+            }
+        }
+    }
+    policy.afford(&file.header.question, &cost, log)?;
+    let dropped = dropped as u64;
+    Ok(Prepared {
+        file,
+        outline,
+        inspected,
+        cost,
+        table,
+        merged,
+        dropped,
+        index,
+        rows_used,
+        warnings,
+    })
+}
+
+/// Answers a question file with the rows of a site.
+///
+/// The site derives what the study asks from the study itself, and refuses any other question; then it looks at the
+/// finished design and at the points, and refuses what would show fewer rows than its policy has. Errors stay here.
+pub fn answer(asked: &Asked) -> Result<SiteAnswer> {
+    let Asked { site, policy, log, key, .. } = *asked;
+    let Prepared {
+        file,
+        outline,
+        cost,
+        table,
+        merged,
+        dropped,
+        index,
+        rows_used,
+        mut warnings,
+        ..
+    } = prepare(asked)?;
+    let rows = table.rows() as u64;
+    let run = file.header.run.clone().unwrap_or_default();
+    // Salted with what nobody else has: rows can be guessed, and a guess must not be confirmed.
+    let commitment =
+        key.map(|key| hex(&key.secret_for("rows", &format!("{run} {}", table_hash(&table)))[..16]));
     let shard = Shard::new(index, table);
     let mut replies = Vec::new();
     for question in file.questions() {
@@ -93,17 +202,21 @@ pub fn answer(
             let message = format!(
                 "{rows} rows answer with the sums of products of {columns} columns, which give the rows away up to a rotation"
             );
-            let advice = "do not send it unless that is fine; min_rows in the policy, at several times the number of columns, guards against it";
+            let advice =
+                "do not send it unless that is fine; max_columns in the policy guards against it";
             warnings.push(
                 Warning::new(Level::Caution, "rows-given-away", message, advice).value(rows as f64),
             );
         }
         replies.push(Reply::Answer(answer));
     }
+    // How many rows lack a value is told, but not that it is one or two.
+    let told = if dropped == 0 { 0 } else { dropped.max(policy.min_rows) };
     let header = AnswerHeader {
         site: Some(site.to_string()),
-        dropped: dropped as u64,
+        dropped: told,
         merged,
+        commitment,
         ..AnswerHeader::to(&file.header, index, rows)
     };
     let bytes = encode_answer(&header, &replies, key.map(|key| &key.0));
@@ -116,6 +229,11 @@ pub fn answer(
         round: header.round,
         asks: header.asks.clone(),
         rows,
+        run,
+        coordinator: file.signer.clone().unwrap_or_default(),
+        points: cost.points,
+        designs: cost.designs.into_iter().collect(),
+        rows_used: rows_used.shortened(log),
         bytes: bytes.len() as u64,
         sha256: sha256_hex(&bytes),
     };

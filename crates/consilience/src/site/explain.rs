@@ -1,8 +1,9 @@
 //! What a question or answer file holds, in plain words.
 
+use super::answer::{Asked, Prepared, prepare};
 use crate::Result;
 use crate::error::{clip, plain};
-use crate::question::Answer;
+use crate::question::{Answer, Question};
 use crate::run::{AnswerFile, QuestionFile};
 use std::fmt::Write;
 use std::path::Path;
@@ -17,6 +18,68 @@ pub fn explain(path: &Path) -> Result<String> {
     }
 }
 
+/// All that a site's data officer must judge before a question is answered: what is asked, by whom, what the design's columns are
+/// on these rows, how far out the points are, and the budget. An error where it would not be answered.
+pub fn look(asked: &Asked) -> Result<String> {
+    let prepared = prepare(asked)?;
+    let Prepared { file, table, inspected, cost, merged, dropped, .. } = &prepared;
+    let mut out = question_file(file);
+    let _ = writeln!(
+        out,
+        "\nHere, {} complete rows would answer ({dropped} lack a value).",
+        table.rows()
+    );
+    if !merged.is_empty() {
+        let merged: Vec<String> = merged.iter().map(|c| clip(c)).collect();
+        let _ = writeln!(out, "Rare levels would be merged in {}.", merged.join(", "));
+    }
+    for design in inspected {
+        let outcome = plain(&design.recipe.response.text);
+        let _ = writeln!(
+            out,
+            "\nDesign of `{outcome}` ({}), rows in which a column is not 0:",
+            design.family
+        );
+        for (name, count) in design.counts() {
+            let _ = writeln!(out, "  {count:>9}  {}", clip(name));
+        }
+    }
+    let budget = asked.policy.budget(asked.log);
+    let _ = writeln!(out, "\nBudget of these data, by the log:");
+    let each = [
+        ("questions", budget.questions, 1),
+        ("points", budget.points, cost.points),
+        ("designs", budget.designs, cost.designs.len() as u64),
+    ];
+    for (what, (used, most), more) in each {
+        let most = most.map_or("no limit".into(), |most| format!("at most {most}"));
+        let _ = writeln!(out, "  {what}: {used} answered, {more} asked about now, {most}");
+    }
+    out += "\nThe policy would let it be answered.\n";
+    Ok(out)
+}
+
+/// The range of every parameter over the points that a question asks about.
+fn points(question: &Question) -> String {
+    let mut out = String::new();
+    for asked in question.points() {
+        let _ = writeln!(out, "  points of `{}`: {}", clip(&asked.model.name), asked.thetas.rows());
+        for (k, parameter) in asked.model.free().enumerate() {
+            let values = asked.rows().filter_map(|theta| theta.get(k).copied());
+            let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| {
+                (low.min(x), high.max(x))
+            });
+            let _ = writeln!(
+                out,
+                "    {} from {low:.4} to {high:.4}, prior {}",
+                clip(&parameter.name),
+                parameter.prior
+            );
+        }
+    }
+    out
+}
+
 fn question_file(file: &QuestionFile) -> String {
     let header = &file.header;
     let mut out = format!(
@@ -25,9 +88,20 @@ fn question_file(file: &QuestionFile) -> String {
         clip(&header.question),
         clip(&header.study)
     );
-    if let Some((study, sites)) = file.context() {
+    if let Some(context) = file.context() {
+        let name = |s: &u32| context.sites.get(*s as usize).map_or("?", String::as_str);
+        let sites: Vec<&str> = context.active.iter().map(name).collect();
         let _ = writeln!(out, "It is for the sites {}.", plain(&sites.join(", ")));
-        if let Ok(study) = serde_json::from_str::<crate::study::Study>(study) {
+        let _ = writeln!(
+            out,
+            "Run {}, {}.",
+            clip(header.run.as_deref().unwrap_or("without a name")),
+            match &file.signer {
+                Some(key) => format!("signed with the key {key}"),
+                None => "signed by nobody".into(),
+            }
+        );
+        if let Ok(study) = serde_json::from_str::<crate::study::Study>(&context.study) {
             for model in study.specs().iter() {
                 let _ = writeln!(
                     out,
@@ -37,10 +111,14 @@ fn question_file(file: &QuestionFile) -> String {
                     model.family
                 );
             }
+            if let Some(weights) = &study.data.weights {
+                let _ = writeln!(out, "  rows are weighted by `{}`", clip(weights));
+            }
         }
     }
     for question in file.questions() {
         let _ = writeln!(out, "\n{}", question.explain());
+        out += &points(question);
     }
     out
 }
@@ -63,6 +141,9 @@ fn answer_file(file: &AnswerFile) -> String {
         header.rows,
         header.dropped
     );
+    if header.commitment.is_some() {
+        out += "  a commitment to the rows: a hash with a secret of the site in it, the same in all rounds\n";
+    }
     if !header.merged.is_empty() {
         let _ = writeln!(
             out,

@@ -5,12 +5,13 @@
 
 mod answer;
 mod explain;
-mod key;
+mod guard;
 mod policy;
+mod rows;
 
-pub use answer::{SiteAnswer, answer};
-pub use explain::explain;
-pub use key::Key;
-pub use policy::{LogEntry, Policy};
+pub use answer::{Asked, SiteAnswer, answer};
+pub use explain::{explain, look};
+pub use policy::{Budget, LogEntry, Policy};
+pub use rows::RowsUsed;
 
-pub use crate::run::{OTHER, check_name};
+pub use crate::run::{Key, OTHER, check_name};

@@ -9,7 +9,7 @@ use consilience::Error;
 use consilience::engine::Silent;
 use consilience::math::stream;
 use consilience::run::{Kept, QuestionFile, Received, Run, SiteEntry, Stop};
-use consilience::site::{Key, Policy, answer};
+use consilience::site::{Asked, Key, Policy, answer};
 use consilience::study::StudyFile;
 use rand::RngExt;
 use std::collections::{BTreeMap, BTreeSet};
@@ -148,14 +148,15 @@ fn written(folder: &Path) -> Vec<Seed> {
         .map(|(name, key)| SiteEntry { name: name.into(), key });
     let text = "[data]\npath = \"d.csv\"\n[[model]]\nformula = \"x ~ y\"\nfamily = \"gaussian\"\n";
     let study = StudyFile::parse(text, &folder.join("s.toml")).unwrap();
-    let run = Run::for_sites(study, &sites, &folder.join("sites")).unwrap();
+    let run = Run::for_sites(study, &sites, &folder.join("sites"), [5; 32]).unwrap();
     add("manifest", "ok-sites".into(), &run.folder().join("manifest.json"));
     let data = [folder.join("d.csv").display().to_string()];
     while let Err(Error::Waiting(waiting)) = run.coordinate(&Stop, &Silent) {
         add("question", format!("ok-sites-{}", waiting.kind), &waiting.question);
         for (site, key) in [("leeds", Some(&key)), ("york", None)] {
-            let sent =
-                answer(&waiting.question, &data, site, &Policy::default(), &[], key).unwrap();
+            let (question, policy) = (&waiting.question, &Policy::trusting());
+            let sent = answer(&Asked { question, data: &data, site, policy, log: &[], key });
+            let sent = sent.unwrap();
             let letter = folder.join("letter");
             std::fs::write(&letter, sent.bytes).unwrap();
             add("answer", format!("ok-{site}-{}", waiting.kind), &letter);
@@ -167,7 +168,7 @@ fn written(folder: &Path) -> Vec<Seed> {
         ("empty", ""),
         (
             "all",
-            "min_rows = 5\nmax_draws = 1000\nmax_rounds = 9\nforbid = [\"fit\", \"augment\"]\nstudies = [\"00ff\"]\nlog = \"log\"\n",
+            "min_rows = 5\nmax_draws = 1000\nmax_questions = 9\nmax_points = 5\nallow = [\"locate\"]\nforbid = [\"fit\", \"augment\"]\nstudies = [\"00ff\"]\nlog = \"log\"\n",
         ),
         ("comments", "# ours\nmin_rows = 1_000 # rows\n\n[]\n"),
         ("tables", "forbid = []\nstudies = [\n]\n"),

@@ -3,12 +3,13 @@
 //! nothing stops the damage but the checks of what the files say.
 
 use crate::{body_of, damage, sealed};
+use consilience::data::{Fact, Request};
 use consilience::engine::Silent;
 use consilience::fit::ExploreOrder;
 use consilience::math::{Stream, stream};
-use consilience::question::{Explore, Question};
+use consilience::question::{Question, SurveyAnswer};
 use consilience::run::{QuestionFile, Received, Run, SiteEntry, Stop, study_hash};
-use consilience::site::{Policy, answer};
+use consilience::site::{Asked, Policy, answer};
 use consilience::space::{Candidate, Heredity, ModelPrior, Space, Subset};
 use consilience::study::{Study, StudyFile};
 use consilience::{Error, Result};
@@ -29,7 +30,11 @@ const STUDIES: [&str; 5] = [
 ];
 
 /// What every question file holds beside its questions, and these.
-type Posed = (Option<(String, Vec<String>)>, Vec<Question>);
+type Posed = (Option<Context>, Vec<Question>);
+
+/// The study and its sites, those who take part, what they said before, and scales of priors.
+type Context = (String, Vec<String>, Vec<u32>, Learned, Vec<f64>);
+type Learned = (Vec<(Vec<Request>, Vec<Fact>)>, Vec<SurveyAnswer>);
 
 /// A run of two sites that was answered honestly to its end.
 struct Honest {
@@ -53,7 +58,7 @@ impl Honest {
         let study = format!("[data]\npath = \"d.csv\"\n{text}");
         let study = StudyFile::parse(&study, &folder.join("s.toml")).unwrap();
         let sites = ["leeds", "york"].map(|name| SiteEntry { name: name.into(), key: None });
-        let run = Run::for_sites(study, &sites, &folder.join("run")).unwrap();
+        let run = Run::for_sites(study, &sites, &folder.join("run"), [3; 32]).unwrap();
         let mut honest = Honest { run, folder, rounds: Vec::new() };
         while let Err(Error::Waiting(waiting)) = honest.run.coordinate(&Stop, &Silent) {
             let name = waiting.question.file_stem().unwrap().to_string_lossy().into_owned();
@@ -73,8 +78,8 @@ impl Honest {
     fn answer(&self, question: &Path, site: &str) -> Result<Vec<u8>> {
         let data = [self.folder.join(format!("{site}.csv")).display().to_string()];
         // A question may ask for more than there is time for, which is what the policy is for.
-        let policy = Policy { max_draws: Some(2000), ..Policy::default() };
-        Ok(answer(question, &data, site, &policy, &[], None)?.bytes)
+        let policy = &Policy { max_draws: Some(2000), ..Policy::trusting() };
+        Ok(answer(&Asked { question, data: &data, site, policy, log: &[], key: None })?.bytes)
     }
 
     /// Removes what a coordinator wrote since, and puts this file back.
@@ -142,11 +147,11 @@ fn forged(bytes: &[u8], body: &[u8], change: impl FnOnce(&mut Posed)) -> Option<
     let mut header: Value = serde_json::from_slice(header).ok()?;
     let mut posed: Posed = postcard::from_bytes(body).ok()?;
     change(&mut posed);
-    if let Some((study, _)) = &posed.0 {
+    if let Some((study, ..)) = &posed.0 {
         header["study"] = study_hash(&serde_json::from_str::<Study>(study).ok()?).into();
     }
     let mut sum = Sha256::new();
-    for field in ["study", "partition", "schema"] {
+    for field in ["study", "partition", "schema", "run"] {
         sum.update(header[field].as_str()?);
     }
     sum.update(postcard::to_stdvec(&posed.1).ok()?);
@@ -161,7 +166,7 @@ fn damaged_question(bytes: &[u8], other: &[u8], rng: &mut Stream) -> Option<Vec<
     let mut body = bytes[body_of(bytes)..].to_vec();
     if rng.random_bool(0.3) {
         return forged(bytes, &body, |(context, _)| {
-            let Some((study, _)) = context else { return };
+            let Some((study, ..)) = context else { return };
             let mut value: Value = serde_json::from_str(study).unwrap();
             disturb(&mut value, rng);
             *study = value.to_string();
@@ -288,7 +293,7 @@ fn known_attacks_are_refused() {
     };
     // A study without models.
     let error = refused(&honest, "describe", &|(context, _)| {
-        let (study, _) = context.as_mut().unwrap();
+        let (study, ..) = context.as_mut().unwrap();
         let mut value: Value = serde_json::from_str(study).unwrap();
         value["model"] = Value::Array(vec![]);
         *study = value.to_string();

@@ -242,7 +242,7 @@ fn sites_are_not_asked_about_columns() {
     let plain = study(&here);
     let book = codebook(&plain).to_toml();
     let apart = study(&format!("[data]\npath = \"data.csv\"\n{tail}{book}"));
-    let run = Run::for_sites(apart, &entries(3), &folder.path().join("run")).unwrap();
+    let run = Run::for_sites(apart, &entries(3), &folder.path().join("run"), [1; 32]).unwrap();
     let mail = Mail { folder: folder.path(), data: &data };
     let mailed = run.coordinate(&mail, &Silent).unwrap();
     let threads = run_study(plain, 2);
@@ -253,7 +253,7 @@ fn sites_are_not_asked_about_columns() {
     // A level of one site alone is said there, and the site answers nothing.
     let other =
         study(&format!("[data]\npath = \"data.csv\"\n{tail}{}", book.replace(", \"c\"]", "]")));
-    let run = Run::for_sites(other, &entries(3), &folder.path().join("other")).unwrap();
+    let run = Run::for_sites(other, &entries(3), &folder.path().join("other"), [1; 32]).unwrap();
     let error = run.coordinate(&mail, &Silent).unwrap_err().to_string();
     for part in ["site-0.csv, line ", "the level \"c\" is unknown", "write it anew"] {
         assert!(error.contains(part), "{error}");

@@ -4,7 +4,7 @@ use crate::common::{root, run_study};
 use crate::{Worker, study};
 use consilience::engine::Silent;
 use consilience::run::{Courier, OpenRound, Received, Run, SiteEntry};
-use consilience::site::{Policy, answer};
+use consilience::site::{Asked, Policy, answer};
 use consilience::study::StudyFile;
 use consilience::{Error, Result};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,10 @@ impl Courier for Mail<'_> {
         for &s in &open.missing {
             let data = [(self.data)(s).display().to_string()];
             let site = format!("s{s}");
-            let sent = answer(open.question, &data, &site, &Policy::default(), &[], None)?;
+            let policy = &Policy::trusting();
+            let question = open.question;
+            let asked = Asked { question, data: &data, site: &site, policy, log: &[], key: None };
+            let sent = answer(&asked)?;
             let letter = self.folder.join(format!("{site}.answer"));
             std::fs::write(&letter, sent.bytes).unwrap();
             letters.push(letter);
@@ -49,8 +52,12 @@ fn flights_have_the_same_bits_everywhere() {
     assert_eq!(files, threads);
 
     // The shards' own files as the data of fifty sites.
-    let federation =
-        Run::for_sites(StudyFile::read(&file).unwrap(), &entries(50), &folder.path().join("sites"));
+    let federation = Run::for_sites(
+        StudyFile::read(&file).unwrap(),
+        &entries(50),
+        &folder.path().join("sites"),
+        [1; 32],
+    );
     let data = |s: usize| folder.path().join(format!("run/shards/{s:06}.parquet"));
     let mail = Mail { folder: folder.path(), data: &data };
     let mailed = federation.unwrap().coordinate(&mail, &Silent).unwrap();
@@ -91,7 +98,8 @@ fn two_hundred_sites_of_unequal_sizes_give_the_bits_of_threads() {
     );
     let threads = run_study(study(&pooled), 2);
     let apart = format!("[data]\npath = \"data.csv\"\n[split]\nshare = \"rows\"\n{tail}");
-    let run = Run::for_sites(study(&apart), &entries(200), &folder.path().join("run")).unwrap();
+    let run =
+        Run::for_sites(study(&apart), &entries(200), &folder.path().join("run"), [1; 32]).unwrap();
     let mail = Mail { folder: folder.path(), data: &data };
     let mailed = run.coordinate(&mail, &Silent).unwrap();
     assert_eq!(

@@ -133,7 +133,7 @@ fn sites_grant_what_their_answers_hold() {
     let threads = on_threads(&case.text(), &everything());
     case.split = String::new();
     let new = |name: &str| -> Result<Run> {
-        Run::for_sites(study(&case.text()), &entries(3), &folder.path().join(name))
+        Run::for_sites(study(&case.text()), &entries(3), &folder.path().join(name), [1; 32])
     };
     let mut run = new("run").unwrap();
     run.deliver(&posterior(&everything())).unwrap();

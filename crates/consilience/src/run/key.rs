@@ -1,12 +1,12 @@
-//! Keys with which sites sign their answers (ed25519).
+//! Keys with which sites sign their answers, and coordinators their questions (ed25519).
 
-use crate::run::{hex, unhex};
+use super::message::{hex, load, sha256, unhex};
 use crate::{Error, Place, Result};
 use ed25519_dalek::SigningKey;
 use std::path::Path;
 
-/// A site's secret key.
-pub struct Key(pub(super) SigningKey);
+/// A secret key.
+pub struct Key(pub(crate) SigningKey);
 
 impl std::fmt::Debug for Key {
     /// Says whose it is, and not what it is.
@@ -23,7 +23,7 @@ impl Key {
 
     /// Reads a key's file: 64 hexadecimal digits.
     pub fn read(path: &Path) -> Result<Key> {
-        let bytes = crate::run::load(path, 1 << 10)?;
+        let bytes = load(path, 1 << 10)?;
         let text = String::from_utf8_lossy(&bytes);
         unhex(text.trim()).map(Key::new).ok_or_else(|| {
             let message =
@@ -32,7 +32,12 @@ impl Key {
         })
     }
 
-    /// The public key, by which others know the site's answers.
+    /// Makes 32 bytes of it that nobody else can make, for one purpose and one run.
+    pub(crate) fn secret_for(&self, purpose: &str, run: &str) -> [u8; 32] {
+        sha256(&[b"consilience ", purpose.as_bytes(), b"\n", self.0.as_bytes(), run.as_bytes()])
+    }
+
+    /// The public key, by which others know what it signed.
     pub fn public(&self) -> String {
         hex(self.0.verifying_key().as_bytes())
     }

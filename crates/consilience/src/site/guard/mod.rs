@@ -1,0 +1,256 @@
+//! Disclosure control: what a finished design, and points asked about, would show of a few rows.
+//!
+//! It looks at the numbers of the design, whatever expression made them. The bounds are those that DataSHIELD's
+//! filters made customary: least counts of cells and classes, and columns per row.
+
+mod isolate;
+
+use super::policy::{Policy, refuse};
+use crate::data::{Design, Recipe, Table, Variable};
+use crate::model::Family;
+use crate::question::{Points, Question};
+use crate::{Error, Result};
+use isolate::isolated_rows;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// A design on a site's rows that has passed.
+#[derive(Debug)]
+pub(super) struct Inspected {
+    pub family: Family,
+    pub recipe: Arc<Recipe>,
+    /// The design's numbers in the rows that count.
+    design: Design,
+}
+
+impl Inspected {
+    /// Per column its name, and in how many of the rows that count it is not 0.
+    pub fn counts(&self) -> Vec<(&str, usize)> {
+        let nonzero = |values: &Vec<f64>| values.iter().filter(|x| **x != 0.0).count();
+        self.recipe.names().into_iter().zip(self.design.columns.iter().map(nonzero)).collect()
+    }
+}
+
+/// The designs that a question is about.
+pub(super) fn designs(question: &Question) -> Vec<(Family, Arc<Recipe>)> {
+    match question {
+        Question::Survey(survey) => vec![(survey.family, survey.design.clone())],
+        Question::Statistics(asked) => vec![(Family::Gaussian, asked.recipe.clone())],
+        _ => {
+            let regressions = question.models().into_iter().filter_map(|m| m.regression());
+            let mut all: Vec<(Family, Arc<Recipe>)> = Vec::new();
+            for regression in regressions {
+                let same = |(family, known): &(Family, Arc<Recipe>)| {
+                    *family == regression.family && Arc::ptr_eq(known, &regression.design)
+                };
+                if !all.iter().any(same) {
+                    all.push((regression.family, regression.design.clone()));
+                }
+            }
+            all
+        }
+    }
+}
+
+/// By which a log knows a design.
+pub(super) fn hash(recipe: &Recipe) -> String {
+    let bytes = postcard::to_stdvec(recipe).expect("a design can always be written");
+    crate::run::sha256_hex(&bytes)[..32].to_string()
+}
+
+/// Builds a design and refuses it if an answer about it would show fewer rows than the policy has.
+pub(super) fn inspect(
+    table: &Table,
+    family: Family,
+    recipe: &Arc<Recipe>,
+    policy: &Policy,
+) -> Result<Inspected> {
+    let design = counted(recipe.design(table)?);
+    let (rows, least) = (design.response.len(), policy.min_rows as usize);
+    if rows < least {
+        return guard("rows", format!("{rows} rows have a weight above 0, and min_rows = {least}"));
+    }
+    let columns = design.columns.len();
+    if columns as f64 > policy.max_columns * rows as f64 {
+        return guard(
+            "columns",
+            format!(
+                "{columns} design columns are too many for {rows} rows: max_columns = {} a row",
+                policy.max_columns
+            ),
+        );
+    }
+    let text = &recipe.response.text;
+    let few = |values: &[f64]| Some(rare(values)).filter(|few| (1..least).contains(few));
+    // Of classes both are counted; of numbers the few that are not like the rest.
+    if let Some(few) = few(&design.response) {
+        return guard(
+            "outcome",
+            format!(
+                "the outcome `{text}` is the same in all rows but {few}, and min_rows = {least}"
+            ),
+        );
+    }
+    for (name, values) in recipe.names().into_iter().zip(&design.columns) {
+        if let Some(few) = few(values) {
+            return guard(
+                "column",
+                format!(
+                    "the column `{name}` has one value in all rows but {few}, and min_rows = {least}"
+                ),
+            );
+        }
+    }
+    if least > 1 {
+        for variable in &recipe.variables {
+            polynomials(variable, table)?;
+        }
+        let mut all: Vec<&[f64]> = design.columns.iter().map(Vec::as_slice).collect();
+        all.extend(design.offset.as_deref());
+        if family == Family::Gaussian {
+            all.push(&design.response);
+        }
+        if let Some(few) = isolated_rows(&all, least - 1) {
+            return guard(
+                "combination",
+                format!(
+                    "a sum of multiples of the columns is the same in all rows but {few}, and min_rows = {least}: answers about these columns could be taken apart into those rows"
+                ),
+            );
+        }
+    }
+    Ok(Inspected { family, recipe: recipe.clone(), design })
+}
+
+/// Refuses by a guard of this name.
+fn guard<T>(name: &str, message: String) -> Result<T> {
+    refuse(format!("{message} (guard `{name}`)"))
+}
+
+/// Polynomials of so high a degree that they take values apart.
+fn polynomials(variable: &Variable, table: &Table) -> Result<()> {
+    let Variable::Poly { expr, basis } = variable else { return Ok(()) };
+    let distinct: BTreeSet<u64> =
+        expr.numbers(table)?.iter().map(|x| (x + 0.0).to_bits()).collect();
+    let degree = basis.degree();
+    if 3 * degree <= distinct.len() {
+        return Ok(());
+    }
+    guard(
+        "polynomial",
+        format!(
+            "poly({expr}, {degree}) has a degree of more than a third of the {} distinct values here",
+            distinct.len()
+        ),
+    )
+}
+
+/// The rows of weight 0 left out.
+fn counted(design: Design) -> Design {
+    let Some(weights) = &design.weights else { return design };
+    let keep = |values: &[f64]| -> Vec<f64> {
+        values.iter().zip(weights).filter(|(_, w)| **w > 0.0).map(|(x, _)| *x).collect()
+    };
+    Design {
+        columns: design.columns.iter().map(|c| keep(c)).collect(),
+        response: keep(&design.response),
+        offset: design.offset.as_deref().map(keep),
+        weights: Some(keep(weights)),
+    }
+}
+
+/// In how many rows a column does not have its most common value. Exact where more than half have that value;
+/// otherwise it is at least half of them.
+fn rare(values: &[f64]) -> usize {
+    // Boyer and Moore: what remains of pairs of different values is the majority, if there is one.
+    let (mut candidate, mut count) = (0.0, 0usize);
+    for &value in values {
+        match count {
+            0 => (candidate, count) = (value, 1),
+            _ if value == candidate => count += 1,
+            _ => count -= 1,
+        }
+    }
+    values.iter().filter(|x| **x != candidate).count()
+}
+
+/// An error if a point is where nobody's posterior is: far out, every row's part of the answer is a corner, and sums of
+/// corners can be taken apart into rows.
+pub(super) fn within_reason(points: &Points, inspected: &Inspected, policy: &Policy) -> Result<()> {
+    let Some(regression) = points.model.regression() else { return Ok(()) };
+    let name = crate::error::clip(&points.model.name);
+    for theta in points.rows() {
+        for (parameter, value) in points.model.free().zip(theta) {
+            let prior = parameter.prior;
+            let apart = (value - prior.centre()).abs() / prior.spread();
+            if apart > policy.max_prior_sds {
+                return refuse(format!(
+                    "a point of the model `{name}` has `{}` at {apart:.0} standard deviations of its prior, and max_prior_sds = {} (guard `point`)",
+                    parameter.name, policy.max_prior_sds
+                ));
+            }
+        }
+    }
+    // A Gaussian likelihood is a parabola: far out it shows what it shows anywhere.
+    if regression.family == Family::Gaussian || policy.max_predictor.is_infinite() {
+        return Ok(());
+    }
+    let columns: Vec<&[f64]> = regression
+        .active
+        .iter()
+        .filter_map(|&j| inspected.design.columns.get(j as usize).map(Vec::as_slice))
+        .collect();
+    if columns.len() != regression.active.len() {
+        return Err(Error::input("a model has columns that its design does not have"));
+    }
+    let offset = inspected.design.offset.as_deref();
+    let ranges: Vec<(f64, f64)> =
+        columns.iter().map(|values| range(values)).chain(offset.map(range)).collect();
+    for theta in points.rows() {
+        let mut free = theta.iter();
+        let coefficients: Vec<f64> = points
+            .model
+            .coefficients()
+            .iter()
+            .filter_map(|p| p.prior.fixed().or_else(|| free.next().copied()))
+            .chain(offset.map(|_| 1.0))
+            .collect();
+        let largest = largest_predictor(&coefficients, &columns, offset, &ranges, policy);
+        if largest > policy.max_predictor {
+            return refuse(format!(
+                "a point of the model `{name}` gives some row a linear predictor of {largest:.1}, and max_predictor = {} (guard `point`); `scale(x)` and `per sd` priors keep honest points nearer",
+                policy.max_predictor
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn range(values: &[f64]) -> (f64, f64) {
+    values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(*x), b.max(*x)))
+}
+
+/// The largest linear predictor of any row, or a bound on it that is small enough.
+fn largest_predictor(
+    coefficients: &[f64],
+    columns: &[&[f64]],
+    offset: Option<&[f64]>,
+    ranges: &[(f64, f64)],
+    policy: &Policy,
+) -> f64 {
+    let (mut low, mut high) = (0.0, 0.0);
+    for (b, (least, most)) in coefficients.iter().zip(ranges) {
+        low += (b * least).min(b * most);
+        high += (b * least).max(b * most);
+    }
+    let bound = f64::max(-low, high);
+    if bound <= policy.max_predictor {
+        return bound;
+    }
+    let mut eta =
+        offset.map_or_else(|| vec![0.0; columns.first().map_or(0, |c| c.len())], <[f64]>::to_vec);
+    for (b, values) in coefficients.iter().zip(columns) {
+        eta.iter_mut().zip(*values).for_each(|(sum, x)| *sum += b * x);
+    }
+    eta.iter().fold(0.0, |most: f64, x| most.max(x.abs()))
+}
