@@ -114,7 +114,7 @@ fn a_site_keeps_to_its_policy() {
     let data = "y,x,g\n".to_string() + &(0..50).map(row).collect::<String>();
     std::fs::write(folder.join("d.csv"), data).unwrap();
     let study =
-        "[data]\npath = \"d.csv\"\n[[model]]\nformula = \"y ~ g + x\"\nfamily = \"logistic\"\n";
+        "[data]\npath = \"d.csv\"\n[[model]]\nformula = \"y ~ g + x\"\nfamily = \"logistic\"\n[evidence]\nschedule = \"gentle\"\n";
     std::fs::write(folder.join("s.toml"), study).unwrap();
     let run = |arguments: &[&str]| {
         let output = Command::new(program).args(arguments).current_dir(folder).output().unwrap();
@@ -140,8 +140,9 @@ fn a_site_keeps_to_its_policy() {
     refused("min_rows = 51", one, "there are 50 complete rows, and the policy's min_rows is 51");
     refused("forbid = [\"describe\"]", one, "a question of kind `describe` is not answered");
     refused("studies = [\"abc\"]", one, "is not among `studies`");
-    refused("max_rounds = 0", one, "max_rounds needs a log");
-    refused("max_rounds = 0\nlog = \"l\"", one, "max_rounds = 0");
+    refused("max_questions = 0\nlog = \"\"", one, "`max_questions` needs a log");
+    refused("max_questions = 0\nlog = \"l\"", one, "max_questions = 0");
+    refused("coordinators = [\"abc\"]", one, "is not among `coordinators`");
     refused("min_row = 1", one, "unknown field `min_row`");
     refused("", &["--site", "three", "--data", "d.csv"], "it is not for the site `three`");
     std::fs::write(folder.join("other.csv"), "y,g\n1,a\n").unwrap();

@@ -57,7 +57,7 @@ pub struct AnswerArguments {
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// The site's policy (TOML); without one a careful one holds, and what was answered is written
-    /// to answered.jsonl here. docs/federation.md lists its keys
+    /// to answered.jsonl here. docs/federation.md lists the keys
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
     /// The secret key to sign the answer with, made by `consilience keygen`

@@ -46,7 +46,7 @@ impl Default for Policy {
         Policy {
             min_rows: 5,
             max_columns: 0.33,
-            max_predictor: 30.0,
+            max_predictor: 100.0,
             max_prior_sds: 100.0,
             max_draws: None,
             max_points: Some(200_000),

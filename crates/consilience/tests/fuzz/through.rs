@@ -3,22 +3,21 @@
 //! nothing stops the damage but the checks of what the files say.
 
 use crate::{body_of, damage, sealed};
-use consilience::data::{Fact, Request};
+use consilience::data::{Column, Fact, Origin, Request, Table};
 use consilience::engine::Silent;
-use consilience::fit::ExploreOrder;
 use consilience::math::{Stream, stream};
-use consilience::question::{Question, SurveyAnswer};
+use consilience::question::{Explore, Question, SurveyAnswer};
 use consilience::run::{QuestionFile, Received, Run, SiteEntry, Stop, study_hash};
 use consilience::site::{Asked, Policy, answer};
-use consilience::space::{Candidate, Heredity, ModelPrior, Space, Subset};
 use consilience::study::{Study, StudyFile};
-use consilience::{Error, Result};
+use consilience::{Error, Result, Shard};
 use rand::RngExt;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Small studies that ask every kind of question between them.
 const STUDIES: [&str; 5] = [
@@ -36,6 +35,33 @@ type Posed = (Option<Context>, Vec<Question>);
 type Context = (String, Vec<String>, Vec<u32>, Learned, Vec<f64>);
 type Learned = (Vec<(Vec<Request>, Vec<Fact>)>, Vec<SurveyAnswer>);
 
+const LEVELS: [&str; 3] = ["a", "b", "c"];
+
+/// The rows y, x, g of a site.
+fn rows(shift: i32) -> impl Iterator<Item = (i32, i32, u32)> {
+    (0..40).map(move |i| ((i * 7 + shift) % 5 % 2, (i * 3 + shift) % 11, i as u32 % 3))
+}
+
+/// A site's rows as a shard, which obeys whoever asks.
+fn shard(shift: i32) -> Shard {
+    let numbers = |pick: fn((i32, i32, u32)) -> i32| {
+        Column::Number(rows(shift).map(|row| f64::from(pick(row))).collect())
+    };
+    let codes = rows(shift).map(|(_, _, g)| g).collect();
+    let levels = Arc::new(LEVELS.map(String::from).to_vec());
+    let columns = [
+        ("y", numbers(|(y, _, _)| y)),
+        ("x", numbers(|(_, x, _)| x)),
+        ("g", Column::Text { codes, levels }),
+    ];
+    let columns = columns.map(|(name, column)| (name.to_string(), column)).into();
+    let rows = (0..40).map(|i| (0, i + 2)).collect();
+    Shard::new(
+        0,
+        Table::new(columns, Origin { files: Arc::new(vec![("d.csv".into(), true)]), rows }),
+    )
+}
+
 /// A run of two sites that was answered honestly to its end.
 struct Honest {
     run: Run,
@@ -48,11 +74,8 @@ impl Honest {
     fn new(folder: PathBuf, text: &str) -> Honest {
         std::fs::create_dir_all(&folder).unwrap();
         for (site, shift) in [("leeds", 0), ("york", 4)] {
-            let row = |i: i32| {
-                let (y, x) = ((i * 7 + shift) % 5 % 2, (i * 3 + shift) % 11);
-                format!("{y},{x},{}\n", ["a", "b", "c"][i as usize % 3])
-            };
-            let data = "y,x,g\n".to_string() + &(0..40).map(row).collect::<String>();
+            let row = |(y, x, g): (i32, i32, u32)| format!("{y},{x},{}\n", LEVELS[g as usize]);
+            let data = "y,x,g\n".to_string() + &rows(shift).map(row).collect::<String>();
             std::fs::write(folder.join(format!("{site}.csv")), data).unwrap();
         }
         let study = format!("[data]\npath = \"d.csv\"\n{text}");
@@ -247,9 +270,21 @@ fn a_site_survives_any_question() {
         let path = honest.folder.join("forged.question");
         std::fs::write(&path, &forged).unwrap();
         let site = ["leeds", "york"][rng.random_range(0..2)];
-        outcome(|| {
+        let came = outcome(|| {
             consilience::site::explain(&path)?;
             honest.answer(&path, site)
+        })?;
+        // A site refuses nearly all of it, since it knows what the study asks. Workers obey: so deep does damage go.
+        let questions = match QuestionFile::parse(&forged) {
+            Ok(file) if file.questions().iter().all(|q| q.draws() <= 2000) => file,
+            _ => return Ok(came),
+        };
+        let shard = shard(rng.random_range(0..5));
+        outcome(|| {
+            for question in questions.questions() {
+                question.answer(&shard)?.check(question)?;
+            }
+            Ok(())
         })
     });
 }
@@ -326,42 +361,51 @@ fn known_attacks_are_refused() {
     }
 }
 
-/// A site explores a space of models if its policy lets it, and tells what it told.
+/// A site explores a space of models if its policy lets it and the study has one, and tells what it told.
 #[test]
 fn a_site_explores_a_space() {
     let folder = tempfile::tempdir().unwrap();
     let honest = Honest::new(folder.path().join("a"), STUDIES[1]);
-    let asks = |(question, _): &&(PathBuf, [PathBuf; 2])| {
-        QuestionFile::read(question).unwrap().header.asks[0] == "fit"
+    let text = "[data]\npath = \"d.csv\"\n[select]\noutcome = \"y\"\nfamily = \"poisson\"\ncandidates = \"x\"\nmethod = \"jump-shares\"\n[evidence]\ndraws = 400\nwarmup = 100\nchains = 2\n";
+    let study = StudyFile::parse(text, &folder.path().join("s.toml")).unwrap();
+    let sites = ["leeds", "york"].map(|name| SiteEntry { name: name.into(), key: None });
+    let run = Run::for_sites(study, &sites, &folder.path().join("run"), [4; 32]).unwrap();
+    let question = loop {
+        let Err(Error::Waiting(waiting)) = run.select(&[], &Stop, &Silent) else {
+            panic!("no answers")
+        };
+        if waiting.kind == "explore" {
+            break waiting.question;
+        }
+        for site in ["leeds", "york"] {
+            let letter = folder.path().join("letter");
+            std::fs::write(&letter, honest.answer(&waiting.question, site).unwrap()).unwrap();
+            run.receive(&[letter]).unwrap();
+        }
     };
-    let bytes = std::fs::read(&honest.rounds.iter().find(asks).unwrap().0).unwrap();
-    let forge = |draws: usize, columns: Vec<usize>| {
+    let told = consilience::site::explain(&question).unwrap();
+    assert!(told.contains("how often Markov chains visit each"), "{told}");
+    let path = folder.path().join("answer");
+    std::fs::write(&path, honest.answer(&question, "leeds").unwrap()).unwrap();
+    let told = consilience::site::explain(&path).unwrap();
+    assert!(told.contains("models that 800 draws visited: 2"), "{told}");
+    let bytes = std::fs::read(&question).unwrap();
+    let refused = |change: &dyn Fn(&mut Explore)| {
         let forged = forged(&bytes, &bytes[body_of(&bytes)..], |(_, questions)| {
-            let Question::Fit(fit) = &questions[0] else { panic!("{questions:?}") };
-            let term = Candidate { label: "x".into(), columns: vec![1], parents: vec![] };
-            let space = Space::new(vec![term], Heredity::Strong, 2, &ModelPrior::default());
-            let mut space = space.unwrap();
-            space.terms[0].columns = columns;
-            let order = ExploreOrder { draws, warmup: 50, chains: 2, keep: 10, seed: 1 };
-            let (model, share) = (fit.model.clone(), fit.share);
-            let pairs = vec![(Subset::EMPTY, Subset::EMPTY.with(0))];
-            let space = std::sync::Arc::new(space);
-            questions[0] = Explore { model, share, space, order, pairs }.into();
+            let Question::Explore(explore) = &mut questions[0] else { panic!("{questions:?}") };
+            change(explore);
         });
         let path = folder.path().join("forged");
         std::fs::write(&path, forged.unwrap()).unwrap();
-        (consilience::site::explain(&path), honest.answer(&path, "leeds"))
+        honest.answer(&path, "leeds").unwrap_err().to_string()
     };
-    let (told, answer) = forge(400, vec![1]);
-    assert!(told.unwrap().contains("how often Markov chains visit each"));
-    let path = folder.path().join("answer");
-    std::fs::write(&path, answer.unwrap()).unwrap();
-    let told = consilience::site::explain(&path).unwrap();
-    assert!(told.contains("models that 800 draws visited: 2"), "{told}");
-    // Draws of the pair's chains count too.
-    let error = forge(900, vec![1]).1.unwrap_err().to_string();
-    assert!(error.contains("3800 draws, more than max_draws"), "{error}");
-    let error = forge(400, vec![7]).1.unwrap_err().to_string();
+    let error = refused(&|explore| explore.order.draws = 2000);
+    assert!(error.contains("draws, more than max_draws"), "{error}");
+    let error = refused(&|explore| {
+        let mut space = consilience::space::Space::clone(&explore.space);
+        space.terms[0].columns = vec![7];
+        explore.space = Arc::new(space);
+    });
     assert!(error.contains("no parameter's"), "{error}");
 }
 
