@@ -80,6 +80,16 @@ impl Folder {
         folder
     }
 
+    /// Answers a question as a site whose rows everybody may see.
+    fn answer(&self, question: &str, site: &str, data: &str, out: &str) -> Run {
+        self.write(
+            "open.toml",
+            "min_rows = 1\nmax_columns = 99\nmax_predictor = 1e9\nmax_prior_sds = 1e9\nallow = [\"fit\", \"locate\"]\nlog = \"\"\n",
+        );
+        let policy = ["--policy", "open.toml", "--out", out];
+        self.run(&[&["answer", question, "--site", site, "--data", data], &policy[..]].concat())
+    }
+
     fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }

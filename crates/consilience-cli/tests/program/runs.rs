@@ -175,8 +175,7 @@ fn sites_deliver_it_too_under_their_names() {
         let questions = files(&folder.path("r/questions"));
         let question = format!("r/questions/{}", questions.last().unwrap().0);
         for site in ["leeds", "york"] {
-            let answer = ["answer", &question, "--site", site, "--data", "d.csv", "--out", site];
-            assert_eq!(folder.run(&answer).code, Some(0));
+            assert_eq!(folder.answer(&question, site, "d.csv", site).code, Some(0));
         }
     }
     panic!("the run does not end");
@@ -284,8 +283,7 @@ fn a_site_is_told_when_its_sums_give_its_rows_away() {
         let questions = files(&folder.path("r/questions"));
         let question = format!("r/questions/{}", questions.last().unwrap().0);
         for (site, data) in [("large", "d.csv"), ("small", "few.csv")] {
-            let answer =
-                folder.run(&["answer", &question, "--site", site, "--data", data, "--out", site]);
+            let answer = folder.answer(&question, site, data, site);
             assert_eq!(answer.code, Some(0), "{answer:?}");
             let shown = folder.run(&["show", site]).out;
             // Five rows, and five columns: sums of products of them are in the second round's answer, where

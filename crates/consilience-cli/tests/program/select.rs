@@ -122,8 +122,7 @@ fn a_run_directory_and_sites_choose_too() {
             let data = format!("{site}.csv");
             let out = format!("{site}.answer");
             let _ = std::fs::remove_file(folder.path(&out));
-            let answer =
-                folder.run(&["answer", &question, "--data", &data, "--site", site, "--out", &out]);
+            let answer = folder.answer(&question, site, &data, &out);
             assert_eq!(answer.code, Some(0), "{answer:?}");
         }
         run = folder.run(&["combine", "sites", "a.answer", "b.answer"]);

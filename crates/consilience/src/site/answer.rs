@@ -70,8 +70,11 @@ pub(super) struct Prepared {
 
 /// Reads a question and the site's rows, and refuses what is not the study's or what the policy forbids.
 pub(super) fn prepare(asked: &Asked) -> Result<Prepared> {
-    let Asked { question, data, site, policy, log, .. } = *asked;
+    let Asked { question, data, site, policy, .. } = *asked;
     check_name(site)?;
+    // Sites that share a log, as those of one machine may, have budgets of their own.
+    let log: Vec<LogEntry> = asked.log.iter().filter(|entry| entry.site == site).cloned().collect();
+    let log = log.as_slice();
     let file = QuestionFile::read(question)?;
     let wrong = |message: String| Error::input_at(Place::file(question), message);
     let Some(context) = file.context() else {
