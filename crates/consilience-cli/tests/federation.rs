@@ -113,8 +113,7 @@ fn a_site_keeps_to_its_policy() {
     };
     let data = "y,x,g\n".to_string() + &(0..50).map(row).collect::<String>();
     std::fs::write(folder.join("d.csv"), data).unwrap();
-    let study =
-        "[data]\npath = \"d.csv\"\n[[model]]\nformula = \"y ~ g + x\"\nfamily = \"logistic\"\n[evidence]\nschedule = \"gentle\"\n";
+    let study = "[data]\npath = \"d.csv\"\n[[model]]\nformula = \"y ~ g + x\"\nfamily = \"logistic\"\n[evidence]\nschedule = \"gentle\"\n";
     std::fs::write(folder.join("s.toml"), study).unwrap();
     let run = |arguments: &[&str]| {
         let output = Command::new(program).args(arguments).current_dir(folder).output().unwrap();

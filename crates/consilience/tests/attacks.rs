@@ -117,12 +117,13 @@ fn an_honest_study_is_answered() {
     assert_eq!(hospital.study(&models(&[("bmi ~ glu + age", "gaussian")])).1, None);
 }
 
-/// Formulas that were made to show few rows. No design is answered about, only facts about columns.
+/// Formulas that were made to show few rows. No design is answered about, and no fact about such an expression.
 #[test]
 fn crafted_formulas_are_refused() {
     let weighted = "weights = \"w\"\n".to_string() + &models(&[("type ~ glu", "logistic")]);
-    let cases: [(String, &str); 9] = [
-        (models(&[("I(glu > 190) ~ bmi", "logistic")]), "outcome"),
+    let cases: [(String, &str); 10] = [
+        (models(&[("I(glu > 190) ~ bmi", "logistic")]), "column"),
+        (models(&[("factor(glu > 190) ~ bmi", "logistic")]), ""),
         (models(&[("bmi ~ age + I(glu == 86)", "gaussian")]), "column"),
         (models(&[("type ~ I((glu == 86) * bmi)", "logistic")]), "column"),
         (weighted, "rows"),

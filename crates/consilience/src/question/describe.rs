@@ -83,6 +83,12 @@ impl Kind for Describe {
                     if min_rows > 1 {
                         blur(&mut column.numbers);
                     }
+                    if column.levels.list.iter().any(|level| level.rows < min_rows) {
+                        let subject = request.subject();
+                        return Err(Error::input(format!(
+                            "a value of `{subject}` has fewer rows than the policy's min_rows ({min_rows}); nothing is answered"
+                        )));
+                    }
                 }
                 Fact::Moments(moments) if min_rows > 1 => blur(moments),
                 Fact::Gram(gram) if min_rows > 1 && !gram.enough => {

@@ -127,6 +127,15 @@ impl Kind for Survey {
         out
     }
 
+    /// Where a column is 0 in a few rows only, that is not told.
+    fn hush(&self, answer: &mut SurveyAnswer, _site: &str, min_rows: u64) -> Result<()> {
+        let all = answer.observations;
+        for nonzero in answer.nonzero.iter_mut().filter(|n| all - **n < min_rows as f64) {
+            *nonzero = all;
+        }
+        Ok(())
+    }
+
     fn largest_answer(&self) -> u64 {
         1024 + 40 * self.design.columns.len() as u64
     }

@@ -10,6 +10,7 @@ use crate::data::{Column, Table};
 use crate::draft::file_hash;
 use crate::engine::Silent;
 use crate::plan::{Complete, Outline, Room, derive, doubt, read_complete};
+use crate::question::Question;
 use crate::run::{
     AnswerHeader, Key, QuestionFile, Reply, encode_answer, hex, sha256_hex, table_hash,
 };
@@ -134,6 +135,9 @@ pub(super) fn prepare(asked: &Asked) -> Result<Prepared> {
     let mut cost = Cost::default();
     let mut inspected: Vec<Inspected> = Vec::new();
     for question in file.questions() {
+        if let Question::Describe(describe) = question {
+            guard::facts(&table, describe, policy)?;
+        }
         for (family, recipe) in guard::designs(question) {
             let known = |seen: &Inspected| seen.family == family && seen.recipe == recipe;
             if !inspected.iter().any(known) {

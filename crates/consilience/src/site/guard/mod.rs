@@ -6,9 +6,9 @@
 mod isolate;
 
 use super::policy::{Policy, refuse};
-use crate::data::{Design, Recipe, Table, Variable};
+use crate::data::{Design, Expr, Recipe, Request, Table, Variable};
 use crate::model::Family;
-use crate::question::{Points, Question};
+use crate::question::{Describe, Points, Question};
 use crate::{Error, Result};
 use isolate::isolated_rows;
 use std::collections::BTreeSet;
@@ -56,6 +56,48 @@ pub(super) fn designs(question: &Question) -> Vec<(Family, Arc<Recipe>)> {
 pub(super) fn hash(recipe: &Recipe) -> String {
     let bytes = postcard::to_stdvec(recipe).expect("a design can always be written");
     crate::run::sha256_hex(&bytes)[..32].to_string()
+}
+
+/// Refuses facts about a column or an expression that would show fewer rows than the policy has: the mean of an indicator is a
+/// count.
+pub(super) fn facts(table: &Table, asked: &Describe, policy: &Policy) -> Result<()> {
+    let least = policy.min_rows as usize;
+    let weights = match &asked.weights {
+        Some(name) => table.column(name)?.numbers(),
+        None => None,
+    };
+    for request in &asked.requests {
+        let own;
+        let expr = match request {
+            Request::Column(name) => {
+                own = Expr::Column(name.clone());
+                &own
+            }
+            Request::Levels(expr) | Request::Moments(expr) | Request::Gram { expr, .. } => expr,
+        };
+        // Words are merged, or counted one by one, elsewhere.
+        let Ok(mut values) = expr.numbers(table) else { continue };
+        if let Some(weights) = &weights {
+            let mut weights = weights.iter();
+            values.retain(|_| weights.next().is_some_and(|w| *w > 0.0));
+        }
+        if values.len() < least {
+            let rows = values.len();
+            return guard(
+                "rows",
+                format!("{rows} rows have a weight above 0, and min_rows = {least}"),
+            );
+        }
+        let few = rare(&values);
+        if (1..least).contains(&few) {
+            let subject = request.subject();
+            return guard(
+                "column",
+                format!("`{subject}` has one value in all rows but {few}, and min_rows = {least}"),
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Builds a design and refuses it if an answer about it would show fewer rows than the policy has.
