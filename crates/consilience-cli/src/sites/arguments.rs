@@ -74,6 +74,9 @@ pub struct AnswerArguments {
 pub struct ShowArguments {
     /// A question or answer file
     pub file: PathBuf,
+    /// Print all of its numbers, as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// What to call the keys.

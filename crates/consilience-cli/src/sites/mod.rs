@@ -172,6 +172,11 @@ fn utc(now: SystemTime) -> String {
 }
 
 pub fn show(arguments: &ShowArguments) -> Result<ExitCode> {
+    if arguments.json {
+        let value = consilience::site::as_json(&arguments.file)?;
+        print(&format!("{value}\n"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     print(&consilience::site::explain(&arguments.file)?)?;
     Ok(ExitCode::SUCCESS)
 }

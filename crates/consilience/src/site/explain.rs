@@ -3,8 +3,9 @@
 use super::answer::{Asked, Prepared, prepare};
 use crate::Result;
 use crate::error::{clip, plain};
-use crate::question::{Answer, Question};
+use crate::question::{Answer, Points, Question};
 use crate::run::{AnswerFile, QuestionFile};
+use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -16,6 +17,41 @@ pub fn explain(path: &Path) -> Result<String> {
         Err(error) if crate::run::is_question(path) => Err(error),
         Err(_) => Ok(answer_file(&AnswerFile::read(path)?)),
     }
+}
+
+/// The same with all numbers, for programs: headers, questions with their points, answers. A log density of −∞ is null.
+pub fn as_json(path: &Path) -> Result<Value> {
+    if let Ok(file) = QuestionFile::read(path) {
+        let questions: Vec<Value> = file.questions().iter().map(question_json).collect();
+        let context = file.context();
+        let study = context.and_then(|c| serde_json::from_str::<Value>(&c.study).ok());
+        return Ok(json!({
+            "file": "question", "header": file.header, "signer": file.signer, "study": study,
+            "sites": context.map(|c| &c.sites), "questions": questions,
+        }));
+    } else if crate::run::is_question(path) {
+        QuestionFile::read(path)?;
+    }
+    let file = AnswerFile::read(path)?;
+    let answers: Vec<Value> = file
+        .answers()
+        .map(|reply| match reply {
+            Ok(answer) => json!(answer),
+            Err(failure) => json!({ "failure": failure }),
+        })
+        .collect();
+    let (header, signer) = (&file.header, &file.signer);
+    Ok(json!({ "file": "answer", "header": header, "signer": signer, "answers": answers }))
+}
+
+fn question_json(question: &Question) -> Value {
+    let points = |asked: &Points| {
+        let parameters: Vec<&str> = asked.model.free().map(|p| p.name.as_str()).collect();
+        let thetas: Vec<&[f64]> = asked.rows().collect();
+        json!({ "model": asked.model.name, "parameters": parameters, "points": thetas })
+    };
+    let points: Vec<Value> = question.points().iter().map(points).collect();
+    json!({ "kind": question.kind(), "asks": question.explain(), "points": points })
 }
 
 /// All that a site's data officer must judge before a question is answered: what is asked, by whom, what the design's columns are

@@ -10,7 +10,7 @@ mod policy;
 mod rows;
 
 pub use answer::{Asked, SiteAnswer, answer};
-pub use explain::{explain, look};
+pub use explain::{as_json, explain, look};
 pub use policy::{Budget, LogEntry, Policy};
 pub use rows::RowsUsed;
 
