@@ -189,6 +189,18 @@ fn three_sites_at_once_and_nobody_types() {
     // Nothing is asked anew, and what ended stays so.
     trial.ok(&["combine", "r", "--watch", "shared", "--timeout", "1s"]);
     assert_eq!(trial.shared("", ".ended").len(), 1);
+    // Another run of the same study in the same folder goes another way; what is of no use to it is not refused.
+    trial.ok(&["ask", "s.toml", "--run", "again", "--sites", "leeds,york,hull"]);
+    let again = ["combine", "again", "--watch", "shared", "--every", "0.05s", "--without", "hull"];
+    let again = trial.start(&again);
+    until("a question", || trial.shared("", ".ended").is_empty());
+    let sites = ["leeds", "york"].map(|site| trial.site(site, &[]));
+    let (code, _, err) = text(&again.wait());
+    assert_eq!(code, Some(0), "{err}");
+    assert!(!err.contains("refused"), "{err}");
+    let result = std::fs::read(trial.path("again/result.json")).unwrap();
+    assert_eq!(models(&result), trial.pooled(&["leeds", "york"]));
+    sites.into_iter().for_each(|site| assert_eq!(text(&site.wait()).0, Some(0)));
 }
 
 #[test]

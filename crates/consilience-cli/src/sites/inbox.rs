@@ -140,6 +140,10 @@ impl<'a> Inbox<'a> {
             if file.header.study != study || file.header.partition != partition {
                 return Ok((Seen::Done, false));
             }
+            // Of an earlier run of the same study, which may have gone another way.
+            if !is_asked(run, &file.header.question)? {
+                return Ok((Seen::Later, false));
+            }
         }
         let received = run.receive(&[path.to_path_buf()])?;
         Ok(match received.into_iter().map(|(_, received)| received).next() {
@@ -173,6 +177,13 @@ impl<'a> Inbox<'a> {
         }
         Error::Waiting(Box::new(open.waiting()))
     }
+}
+
+/// Whether the run asks this question.
+fn is_asked(run: &Run, question: &str) -> Result<bool> {
+    let name = format!("-{question}.question");
+    let files = folder::files(&run.folder().join("questions"), "question")?;
+    Ok(files.iter().any(|(path, _)| path.to_string_lossy().ends_with(&name)))
 }
 
 impl Courier for Inbox<'_> {
