@@ -8,6 +8,7 @@ import json
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from logging import INFO, WARNING
 from pathlib import Path
 
@@ -63,16 +64,19 @@ class Run:
         self.missing: list[str] = []
         self.question, self.sites = Path(), 0
 
-    def combine(self, answers: list[bytes] = [], without: list[str] = []) -> None:
+    def combine(self, answers: Sequence[bytes] = (), without: Sequence[str] = ()) -> None:
         """Takes answers in, and learns what is asked now, and of whom."""
         with tempfile.TemporaryDirectory() as mail:
             for number, answer in enumerate(answers):
                 Path(mail, f"{number}.answer").write_bytes(answer)
             leave = [f"--without={site}" for site in without]
             done = self._call("combine", str(self.folder), mail, "--quiet", *leave)
-        status = json.loads(self._call("status", str(self.folder), "--json").stdout or "{}")
-        rounds = status.get("rounds") or [{"missing": []}]
-        self.missing, self.sites = rounds[-1]["missing"], status.get("shards", 0)
+        seen = self._call("status", str(self.folder), "--json")
+        if seen.returncode != 0:
+            raise RuntimeError(seen.stderr)
+        status = json.loads(seen.stdout)
+        self.missing = status["rounds"][-1]["missing"] if status["rounds"] else []
+        self.sites = status["shards"]
         manifest = json.loads(Path(self.folder, "manifest.json").read_text())
         self.without = manifest["without"]
         if self.missing:
