@@ -27,19 +27,20 @@ Example, at the site leeds:
 
 Only the answer file leaves the site; docs/privacy.md lists what is in it, field by field.
 
-Example, with a folder that the coordinator sees too (or that mail, rsync or a cloud carries there and back):
+Example, with a folder that the coordinator sees too (or that mail, rsync or a cloud keeps alike):
   consilience answer --watch shared --data patients.csv --site leeds --policy policy.toml --for 8h
 
-It answers every question for leeds that appears in shared, once each, and writes the answers there (or into
-the folder --out). Each question goes through the policy as if it were answered by hand: what the policy
-forbids is refused and reported, and the watch goes on. Files that are half copied are tried again.
+It answers every question for leeds that appears in shared, once each, and writes the answers
+there (or into the folder --out). Each question goes through the policy as if it were answered by
+hand: what the policy forbids is refused and reported, and the watch goes on. Files that are half
+copied are tried again.
 
-It ends by itself when the coordinator (`consilience combine RUN --watch shared`) writes into the folder that the
-run has ended. Where that does not reach the site, --for or Ctrl-C ends it. Started again, it goes on
-where it was: what has its answer file is not answered again.
+It ends by itself when the coordinator (`consilience combine RUN --watch shared`) writes into the
+folder that the run has ended. Where that does not reach the site, --for or Ctrl-C ends it. Started
+again, it goes on where it was: what has its answer file is not answered again.
 
-Its exit code is 0 if the run is finished (or with --once), 2 if a question was refused, 3 if one could not be
-computed or the run has failed, 4 if it was ended by --for or Ctrl-C before the run was finished.";
+Its exit code is 0 if the run is finished (or with --once), 2 if a question was refused, 3 if one
+could not be computed or the run has failed, 4 if --for or Ctrl-C ended it before that.";
 
 /// What to ask whom.
 #[derive(Debug, Args)]
