@@ -37,7 +37,7 @@ Exit codes:
   1  the run finished, but a warning says that its result is unreliable
   2  wrong usage or input
   3  failure on the way
-  4  not finished: answers of others are awaited (combine)";
+  4  not finished: answers of others are awaited (combine), or questions (answer --watch)";
 
 /// What to do.
 #[derive(Debug, Subcommand)]

@@ -8,6 +8,7 @@ mod baselines;
 mod cache;
 mod clock;
 mod decomposition;
+mod duration;
 mod experiment;
 mod init;
 mod machine;

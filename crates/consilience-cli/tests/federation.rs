@@ -39,7 +39,9 @@ fn the_page_on_federation_is_true() {
     std::fs::write(folder.join("study.toml"), &studies[0]).unwrap();
     let commands = blocks(&page, "sh");
     assert!(commands.len() >= 9, "{} blocks", commands.len());
-    let script = "set -euo pipefail\n".to_string() + &commands.join("\n");
+    // What the page starts in the background ends with it, also if something fails.
+    let script = "set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n".to_string()
+        + &commands.join("\n");
     let program = Path::new(env!("CARGO_BIN_EXE_consilience"));
     let search = format!(
         "{}:{}",
@@ -67,6 +69,7 @@ fn the_page_on_federation_is_true() {
         "A question file (round 1",
         "An answer file of the site `leeds`",
         "[site-left-out] the site `hull` was left out",
+        "the run is finished: ",
     ] {
         assert!(out.contains(part), "{part}: {out}");
     }
@@ -81,6 +84,8 @@ fn the_page_on_federation_is_true() {
         serde_json::from_str::<Value>(&out).unwrap()
     };
     let three = json(&folder.join("three-sites.json"));
+    let bytes = |name: &str| std::fs::read(folder.join(name)).unwrap();
+    assert_eq!(bytes("three-sites.json"), bytes("live.run/result.json"));
     let here = pooled(&["leeds", "york", "hull"], "three.toml");
     assert_eq!(three["models"], here["models"]);
     assert_eq!(three["partition"]["rows"], here["partition"]["rows"]);

@@ -4,9 +4,11 @@ use crate::arguments::{
     DrawsArguments, NamingArguments, OutputArguments, StudyArguments, WishArguments, threads,
     threads_or_all,
 };
+use crate::duration::duration;
 use crate::memory::MemoryArguments;
 use clap::Args;
 use std::path::PathBuf;
+use std::time::Duration;
 
 pub const SPLIT_EXAMPLES: &str = "\
 Example, all on one machine:
@@ -20,6 +22,14 @@ docs/cluster.md goes from a laptop to a cluster.";
 pub const COMBINE_HELP: &str = "\
 Whatever is answered stays answered: it can be run at any time, killed at any time, and run again.
 Without --wait it returns at once: with code 4 if answers are missing.
+
+With sites, --wait looks again and again into the folders among ANSWER… and takes in what arrives.
+--watch DIR also writes each round's question file into that folder, and in the end a notice for
+those who watch it (`consilience answer --watch DIR`), so that nobody carries files:
+  consilience combine trial.run --watch shared --timeout 2h
+Other runs' files may be in the folder too. If a round's answers are not all there in time, it ends
+with code 4 and names who is missing; the same command goes on from there, and --without SITE goes
+on without it.
 
 What split, ask or compare were told to compute beside the comparison (--prior-scale,
 --leave-one-out) the run delivers without being told again; given here, it is asked for from now on.
@@ -84,6 +94,15 @@ pub struct CombineArguments {
     /// Wait for missing answers, with a progress bar, and go on until the result is there
     #[arg(long)]
     pub wait: bool,
+    /// Wait for answers of sites in this folder, and put the question files into it; may be given several times
+    #[arg(long, value_name = "DIR")]
+    pub watch: Vec<PathBuf>,
+    /// With --wait or --watch: end with code 4 if a round takes longer than this, such as 30s, 10m or 2d [default: wait for ever]
+    #[arg(long, value_name = "SPAN", value_parser = duration)]
+    pub timeout: Option<Duration>,
+    /// With --wait or --watch: look for answers so often [default: 0.2s; 1s with --watch]
+    #[arg(long, value_name = "SPAN", value_parser = duration)]
+    pub every: Option<Duration>,
     #[command(flatten)]
     pub output: OutputArguments,
     #[command(flatten)]

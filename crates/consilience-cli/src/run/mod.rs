@@ -5,18 +5,19 @@ pub mod arguments;
 use crate::plot::of_study;
 use crate::progress::Bar;
 use crate::shell::word;
+use crate::sites::folder::Ended;
+use crate::sites::inbox::{Inbox, Wait};
 use crate::text::{counted, grouped, table};
 use crate::{document, print, report};
 use arguments::{CombineArguments, SplitArguments, StatusArguments, WorkArguments};
 use consilience::draft;
-use consilience::run::{Courier, Kept, OpenRound, Run, Status, Stop, WorkReport};
+use consilience::run::{Courier, Kept, Run, Status, Stop, WorkReport};
 use consilience::study::StudyFile;
 use consilience::{Error, Result};
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Mutex;
 use std::time::Duration;
 
 /// How long to sleep between two looks at a run directory.
@@ -122,29 +123,22 @@ pub fn work(arguments: &WorkArguments) -> Result<ExitCode> {
     }
 }
 
-/// Waits for workers.
-struct Patient {
-    /// What has been said about refused files.
-    said: Mutex<BTreeSet<String>>,
-}
-
-impl Courier for Patient {
-    fn fetch(&self, open: &OpenRound) -> Result<()> {
-        let mut said = self.said.lock().expect("nobody panics with it");
-        for refused in &open.refused {
-            let text = refused.to_string();
-            if said.insert(text.clone()) {
-                crate::shell::tell(&format!("refused: {text}"));
-            }
-        }
-        std::thread::sleep(PAUSE);
-        Ok(())
-    }
-}
-
 /// Says whose answers are missing, and what to do about it.
-fn tell_waiting(run: &Run, waiting: &consilience::run::Waiting, refused: bool) -> Result<ExitCode> {
+fn tell_waiting(
+    run: &Run,
+    arguments: &CombineArguments,
+    waiting: &consilience::run::Waiting,
+    refused: bool,
+) -> Result<ExitCode> {
     let folder = word(run.folder());
+    if let [shared, ..] = &arguments.watch[..] {
+        let shared = word(shared);
+        crate::shell::tell(&format!(
+            "{waiting}\nThe same command goes on from there. To go on without a site:\n  consilience combine {folder} --watch {shared} --without SITE"
+        ));
+        // What else lies in a folder that is shared is no fault of this command.
+        return Ok(ExitCode::from(crate::WAITING));
+    }
     if waiting.sites {
         crate::shell::tell(&format!(
             "{waiting}\nSend {} to the sites that have not answered it. Each answers with\n  consilience answer QUESTION --data ITS-DATA --site ITS-NAME\nand what comes back goes into\n  consilience combine {folder} ANSWER…",
@@ -156,6 +150,50 @@ fn tell_waiting(run: &Run, waiting: &consilience::run::Waiting, refused: bool) -
         ));
     }
     Ok(ExitCode::from(if refused { crate::WRONG_INPUT } else { crate::WAITING }))
+}
+
+/// How to wait for answers, and the answer files to take in before that.
+fn how_to_wait(
+    arguments: &CombineArguments,
+    waits: bool,
+    run: &Run,
+) -> Result<(Wait, Vec<PathBuf>)> {
+    if !waits && (arguments.timeout.is_some() || arguments.every.is_some()) {
+        return Err(Error::input("--timeout and --every are for --wait or --watch"));
+    }
+    let shared = arguments.watch.clone();
+    if !shared.is_empty() && !run.manifest().has_sites() {
+        let message = "this run's rows are here, for `consilience work`; --watch is for runs of sites (`consilience ask`)";
+        return Err(Error::input(message).in_file(run.folder()));
+    }
+    // Who waits looks into folders again and again.
+    let again = |path: &PathBuf| waits && run.manifest().has_sites() && path.is_dir();
+    let (mut folders, files): (Vec<_>, Vec<_>) = arguments.answers.iter().cloned().partition(again);
+    folders.extend(shared.iter().cloned());
+    let often = if shared.is_empty() { PAUSE } else { Duration::from_secs(1) };
+    let every = arguments.every.unwrap_or(often);
+    let (timeout, quiet) = (arguments.timeout, arguments.output.quiet);
+    Ok((Wait { folders, shared, every, timeout, quiet }, files))
+}
+
+/// The run has not come to its end: says why, also to those who watch if it has failed.
+fn unfinished(
+    error: Error,
+    run: &Run,
+    arguments: &CombineArguments,
+    inbox: &Inbox,
+    refused: bool,
+) -> Result<ExitCode> {
+    match error {
+        Error::Waiting(waiting) => tell_waiting(run, arguments, &waiting, refused),
+        error => {
+            if run.failure().is_some() {
+                // The error is the one to report, whatever becomes of the notice.
+                let _ = inbox.announce(run, Ended::Failed);
+            }
+            Err(error)
+        }
+    }
 }
 
 pub fn combine(arguments: &CombineArguments) -> Result<ExitCode> {
@@ -173,18 +211,20 @@ pub fn combine(arguments: &CombineArguments) -> Result<ExitCode> {
     if let Some(folder) = &output.posterior {
         draft::make_folder(folder)?;
     }
-    let refused = crate::sites::take_in(&mut run, &arguments.without, &arguments.answers)?;
-    let bar = Bar::new(!output.quiet && arguments.wait);
-    let patient = Patient { said: Mutex::default() };
-    let courier: &dyn Courier = if arguments.wait { &patient } else { &Stop };
+    let waits = arguments.wait || !arguments.watch.is_empty();
+    let (wait, files) = how_to_wait(arguments, waits, &run)?;
+    let bar = Bar::new(!output.quiet && waits);
+    let inbox = Inbox::new(wait, &bar)?;
+    let refused = crate::sites::take_in(&mut run, &arguments.without, &files)?;
+    let courier: &dyn Courier = if waits { &inbox } else { &Stop };
     if run.manifest().study.select.is_some() {
         return match run.select(&arguments.select.models, courier, &bar) {
-            Err(Error::Waiting(waiting)) => tell_waiting(&run, &waiting, refused),
-            Err(error) => Err(error),
+            Err(error) => unfinished(error, &run, arguments, &inbox, refused),
             Ok(selection) => {
                 bar.clear();
                 let json = crate::select::document(&selection);
                 draft::write(&run.result_path(), &json)?;
+                inbox.announce(&run, Ended::Finished)?;
                 output.page.write(&json, &[], of_study(Some(&run.manifest().study)))?;
                 crate::select::report(&selection, &json, output.json)
             }
@@ -194,12 +234,13 @@ pub fn combine(arguments: &CombineArguments) -> Result<ExitCode> {
         return Err(Error::input("--models is for a run of a study with [select]"));
     }
     let comparison = match run.coordinate(courier, &bar) {
-        Err(Error::Waiting(waiting)) => return tell_waiting(&run, &waiting, refused),
-        other => other?,
+        Err(error) => return unfinished(error, &run, arguments, &inbox, refused),
+        Ok(comparison) => comparison,
     };
     bar.clear();
     let json = document(&comparison);
     draft::write(&run.result_path(), &json)?;
+    inbox.announce(&run, Ended::Finished)?;
     let manifest = run.manifest();
     let sites = manifest.active().into_iter().map(|s| manifest.shards[s].name.clone());
     let sites = if manifest.has_sites() { sites.collect() } else { Vec::new() };

@@ -1,6 +1,9 @@
 //! Runs between sites that only exchange files.
 
 pub mod arguments;
+pub mod folder;
+pub mod inbox;
+mod watch;
 
 use crate::print;
 use crate::shell::word;
@@ -8,10 +11,10 @@ use crate::text::{counted, grouped, list};
 use arguments::{AnswerArguments, AskArguments, KeygenArguments, ShowArguments};
 use consilience::draft;
 use consilience::engine::Silent;
-use consilience::run::{Received, Run, SiteEntry, Stop};
+use consilience::run::{AnswerHeader, Received, Run, SiteEntry, Stop};
 use consilience::site::{Asked, Key, LogEntry, Policy};
 use consilience::study::StudyFile;
-use consilience::{Error, Place, Result};
+use consilience::{Error, Place, Result, Warning};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -84,49 +87,113 @@ fn sites(arguments: &AskArguments) -> Result<Vec<SiteEntry>> {
     names.map(entry).collect()
 }
 
-pub fn answer(arguments: &AnswerArguments) -> Result<ExitCode> {
-    let policy = match &arguments.policy {
-        Some(path) => Policy::read(path)?,
-        None => Policy::default(),
-    };
-    let key = arguments.key.as_deref().map(Key::read).transpose()?;
-    let log = if policy.has_log() { read_log(&policy.log)? } else { Vec::new() };
-    let (question, site) = (&arguments.question, &arguments.site);
-    let asked = Asked {
-        question,
-        data: &arguments.data,
-        site,
-        policy: &policy,
-        log: &log,
-        key: key.as_ref(),
-    };
-    if arguments.look {
-        print(&consilience::site::look(&asked)?)?;
-        return Ok(ExitCode::SUCCESS);
+/// What a site answers with.
+pub(crate) struct Desk<'a> {
+    data: &'a [String],
+    site: &'a str,
+    policy: Option<&'a Path>,
+    key: Option<&'a Path>,
+}
+
+impl<'a> Desk<'a> {
+    fn of(arguments: &'a AnswerArguments) -> Desk<'a> {
+        Desk {
+            data: &arguments.data,
+            site: &arguments.site,
+            policy: arguments.policy.as_deref(),
+            key: arguments.key.as_deref(),
+        }
     }
-    let mut answer = consilience::site::answer(&asked)?;
-    let stem = question.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let target =
-        arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("{site}-{stem}.answer")));
+
+    /// The policy, what the log says, and the key. Read for every question anew, so that a change counts at once.
+    fn open(&self) -> Result<(Policy, Vec<LogEntry>, Option<Key>)> {
+        let policy = match self.policy {
+            Some(path) => Policy::read(path)?,
+            None => Policy::default(),
+        };
+        let key = self.key.map(Key::read).transpose()?;
+        let log = if policy.has_log() { read_log(&policy.log)? } else { Vec::new() };
+        Ok((policy, log, key))
+    }
+
+    /// A question as it came to this site.
+    fn asked<'b>(
+        &'b self,
+        question: &'b Path,
+        policy: &'b Policy,
+        log: &'b [LogEntry],
+        key: Option<&'b Key>,
+    ) -> Asked<'b> {
+        Asked { question, data: self.data, site: self.site, policy, log, key }
+    }
+
+    /// Whether a question could be answered at all.
+    fn check(&self) -> Result<()> {
+        consilience::site::check_name(self.site)?;
+        self.open().map(|_| ())
+    }
+}
+
+/// An answer file that was written.
+pub(crate) struct Written {
+    header: AnswerHeader,
+    bytes: usize,
+    signed: bool,
+    warnings: Vec<Warning>,
+}
+
+/// Answers one question file under the policy, and writes it down in the log and the answer to the target.
+pub(crate) fn answer_one(desk: &Desk, question: &Path, target: &Path) -> Result<Written> {
+    let (policy, log, key) = desk.open()?;
+    let mut answer = consilience::site::answer(&desk.asked(question, &policy, &log, key.as_ref()))?;
     // Written down before it is there to be sent: what has left is never missing from the log.
     if policy.has_log() {
         answer.entry.time = utc(SystemTime::now());
         append_log(&policy.log, &answer.entry)?;
     }
-    draft::write(&target, &answer.bytes)?;
-    let header = &answer.header;
+    draft::write(target, &answer.bytes)?;
+    Ok(Written {
+        header: answer.header,
+        bytes: answer.bytes.len(),
+        signed: key.is_some(),
+        warnings: answer.warnings,
+    })
+}
+
+pub fn answer(arguments: &AnswerArguments) -> Result<ExitCode> {
+    let question = match (&arguments.watch, &arguments.question) {
+        (Some(folder), _) => return watch::answer(arguments, folder),
+        (None, _) if arguments.watching.any() => {
+            return Err(Error::input("--every, --for, --once and --stay are for --watch DIR"));
+        }
+        (None, Some(question)) => question,
+        (None, None) => return Err(Error::input("name a question file, or --watch a folder")),
+    };
+    if arguments.look {
+        let desk = Desk::of(arguments);
+        let (policy, log, key) = desk.open()?;
+        print(&consilience::site::look(&desk.asked(question, &policy, &log, key.as_ref()))?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let stem = question.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let target = arguments
+        .out
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(format!("{}-{stem}.answer", arguments.site)));
+    let Written { header, bytes, signed, warnings } =
+        answer_one(&Desk::of(arguments), question, &target)?;
     let mut out = format!(
         "{} is written: {} answered round {} ({} bytes{}).\n",
         target.display(),
         counted(header.rows as usize, "row"),
         header.round,
-        grouped(answer.bytes.len() as f64),
-        if key.is_some() { ", signed" } else { "" }
+        grouped(bytes as f64),
+        if signed { ", signed" } else { "" }
     );
     if !header.merged.is_empty() {
         out += &format!("Rare levels were merged in {}.\n", header.merged.join(", "));
     }
-    out += &list(&answer.warnings.iter().map(|w| (None, w)).collect::<Vec<_>>());
+    out += &list(&warnings.iter().map(|w| (None, w)).collect::<Vec<_>>());
     out += &format!("\nWhat leaves with it: consilience show {}\n", word(&target));
     print(&out)?;
     Ok(ExitCode::SUCCESS)

@@ -113,6 +113,15 @@ impl QuestionFile {
         &self.posed.questions
     }
 
+    /// Whether it is for this site.
+    pub fn is_for(&self, site: &str) -> bool {
+        let named = |context: &Context| {
+            let place = context.sites.iter().position(|name| name == site);
+            place.is_some_and(|place| context.active.contains(&(place as u32)))
+        };
+        self.posed.context.as_ref().is_some_and(named)
+    }
+
     /// What a site must know beside the questions, if it is for sites.
     pub(crate) fn context(&self) -> Option<&Context> {
         self.posed.context.as_ref()

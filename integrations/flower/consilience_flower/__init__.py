@@ -1,0 +1,1 @@
+"""Carries Consilience's questions and answers between sites by Flower."""
