@@ -1,6 +1,7 @@
 //! Runs between sites that only exchange files.
 
 pub mod arguments;
+mod secret;
 
 use crate::print;
 use crate::shell::word;
@@ -89,7 +90,7 @@ pub fn answer(arguments: &AnswerArguments) -> Result<ExitCode> {
         Some(path) => Policy::read(path)?,
         None => Policy::default(),
     };
-    let key = arguments.key.as_deref().map(Key::read).transpose()?;
+    let key = arguments.key.as_deref().map(secret::read).transpose()?;
     let log = match &policy.log {
         Some(path) => read_log(path)?,
         None if policy.max_rounds.is_some() => {
