@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod baselines;
+mod closed;
 mod copies;
 mod details;
 mod extras;

@@ -2,8 +2,7 @@
 
 use super::files::{Courier, Files};
 use super::manifest::{
-    Manifest, SchemaColumn, ShardEntry, ShardRows, schema_hash, schema_of, shard_name,
-    study_hash,
+    Manifest, SchemaColumn, ShardEntry, ShardRows, schema_hash, schema_of, shard_name, study_hash,
 };
 use super::message::FORMAT;
 use crate::compare::Comparison;
@@ -105,7 +104,7 @@ impl Run {
         };
         let shards = gathered.shards.iter().enumerate().map(entry).collect();
         let files = first.origin().files.to_vec();
-        let mut manifest = Run::described(&gathered, schema_of(&first)?, shards, files);
+        let mut manifest = Run::described(&gathered, schema_of(&first), shards, files);
         // More shards than it can name are refused before the first is written.
         manifest.text(folder)?;
         let shards_folder = folder.join("shards");

@@ -102,17 +102,16 @@ pub(crate) fn schema_hash<'a>(names: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// The columns of a table.
-pub(super) fn schema_of(table: &Table) -> Result<Vec<SchemaColumn>> {
-    let kind = |name: &String| {
-        Ok(match table.column(name)? {
+pub(super) fn schema_of(table: &Table) -> Vec<SchemaColumn> {
+    let column = |(name, column): (&String, &Column)| {
+        let kind = match column {
             Column::Number(_) | Column::Single(_) => "number",
             Column::Text { .. } => "text",
             Column::Logical(_) => "logical",
-        })
+        };
+        SchemaColumn { name: name.clone(), kind: Some(kind.into()) }
     };
-    let column =
-        |name| Ok(SchemaColumn { name: String::clone(name), kind: Some(kind(name)?.into()) });
-    table.names().iter().map(column).collect()
+    table.names().iter().zip(table.columns()).map(column).collect()
 }
 
 impl Manifest {

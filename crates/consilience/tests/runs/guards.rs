@@ -174,7 +174,10 @@ fn a_failure_makes_room_for_an_answer() {
     assert!(error.to_string().contains("the disk is gone"), "{error}");
     // Another failure says nothing new.
     let again = receive(&failed(&honest, &key, "the disk is still gone"));
-    assert!(matches!(&again, Received::Refused(e) if e.to_string().contains("before")), "{again:?}");
+    assert!(
+        matches!(&again, Received::Refused(e) if e.to_string().contains("before")),
+        "{again:?}"
+    );
     assert!(matches!(receive(&honest), Received::New(_)));
     let second = question();
     assert!(second.to_string_lossy().contains("0002-"), "{second:?}");
