@@ -4,7 +4,7 @@ use super::decode::decode;
 use super::directory::Run;
 use super::message::{self, AnswerHeader, FileKind, LARGEST_LETTER, QuestionHeader, Reply, hex};
 use crate::draft::make_folder;
-use crate::question::{Answer, Question};
+use crate::question::{Answer, Question, room};
 use crate::{Error, Place, Result};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -52,7 +52,10 @@ impl QuestionFile {
     /// Takes a question file's bytes apart, or says what is wrong with them.
     pub fn parse(bytes: &[u8]) -> std::result::Result<QuestionFile, String> {
         let parsed = message::parse::<QuestionHeader>(bytes, FileKind::Question)?;
-        let (header, posed) = (parsed.header, decode::<Posed>(parsed.body)?);
+        // A study for sites is the first that a body has, or none.
+        let for_site = parsed.body.first() == Some(&1);
+        let posed = room::reading(for_site, || decode::<Posed>(parsed.body))?;
+        let header = parsed.header;
         let kinds = posed.questions.iter().map(|q| q.kind());
         if posed.questions.is_empty() || !kinds.eq(header.asks.iter().map(String::as_str)) {
             return Err("its questions are not those that its header names".into());
@@ -61,6 +64,7 @@ impl QuestionFile {
             return Err("the study in it is longer than any is".into());
         }
         posed.questions.iter().try_for_each(Question::check)?;
+        room::fits(&posed.questions, posed.context.is_some())?;
         if question_hash(&header.study, &header.partition, &header.schema, &posed.questions)
             != header.question
         {
@@ -204,6 +208,10 @@ pub(super) fn pose(run: &Run, round: u64, questions: &[Question]) -> Result<Ques
         study: serde_json::to_string(&manifest.study).expect("a study can always be written"),
         sites: manifest.shards.iter().map(|s| s.name.clone()).collect(),
     });
+    let fits = room::fits(questions, context.is_some());
+    fits.map_err(|why| {
+        Error::input(format!("the question of round {round} cannot be asked: {why}"))
+    })?;
     let posed = Posed { context, questions: questions.to_vec() };
     let bytes = postcard::to_stdvec(&posed).expect("a question can always be written");
     let largest = run.largest_question();

@@ -20,7 +20,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 /// Small studies that ask every kind of question between them.
-const STUDIES: [&str; 5] = [
+pub const STUDIES: [&str; 5] = [
     "[[model]]\nformula = \"y ~ scale(x) + poly(x, 2) + g\"\nfamily = \"logistic\"\n[[model]]\nformula = \"y ~ x\"\nfamily = \"logistic\"\n[evidence]\ndraws = 200\nse_target = 9.0\n",
     "[[model]]\nformula = \"y ~ x\"\nfamily = \"poisson\"\n[evidence]\ncombine = \"normal\"\nlocal = \"importance\"\ndraws = 200\n",
     "[[model]]\nformula = \"y ~ x + g\"\nfamily = \"probit\"\n[evidence]\ncombine = \"augmented\"\ndraws = 100\nwarmup = 100\nchains = 1\nproposals = 100\n",
@@ -29,18 +29,18 @@ const STUDIES: [&str; 5] = [
 ];
 
 /// What every question file holds beside its questions, and these.
-type Posed = (Option<(String, Vec<String>)>, Vec<Question>);
+pub type Posed = (Option<(String, Vec<String>)>, Vec<Question>);
 
 /// A run of two sites that was answered honestly to its end.
-struct Honest {
+pub struct Honest {
     run: Run,
-    folder: PathBuf,
+    pub folder: PathBuf,
     /// Question files, and the sites' answers to them.
-    rounds: Vec<(PathBuf, [PathBuf; 2])>,
+    pub rounds: Vec<(PathBuf, [PathBuf; 2])>,
 }
 
 impl Honest {
-    fn new(folder: PathBuf, text: &str) -> Honest {
+    pub fn new(folder: PathBuf, text: &str) -> Honest {
         std::fs::create_dir_all(&folder).unwrap();
         for (site, shift) in [("leeds", 0), ("york", 4)] {
             let row = |i: i32| {
@@ -136,7 +136,7 @@ fn disturb(value: &mut Value, rng: &mut Stream) {
 
 /// A question file with other content and the right hashes for it. `None` if nothing can be read from it, or if
 /// the study in it is none.
-fn forged(bytes: &[u8], body: &[u8], change: impl FnOnce(&mut Posed)) -> Option<Vec<u8>> {
+pub fn forged(bytes: &[u8], body: &[u8], change: impl FnOnce(&mut Posed)) -> Option<Vec<u8>> {
     let mut lines = bytes.split(|b| *b == b'\n');
     let (first, header) = (lines.next()?, lines.next()?);
     let mut header: Value = serde_json::from_slice(header).ok()?;
