@@ -1,6 +1,7 @@
 //! The run directory: made, opened, locked.
 
 use super::files::{Courier, Files};
+use super::lock::Lock;
 use super::manifest::{
     Manifest, SchemaColumn, ShardEntry, ShardRows, schema_hash, schema_of, shard_name, study_hash,
 };
@@ -14,7 +15,6 @@ use crate::select::Selection;
 use crate::study::{Combine, Study, StudyFile};
 use crate::sweep::{Cell, CellName, measured};
 use crate::{Error, Place, Result};
-use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,33 +31,6 @@ pub struct Run {
 struct Shown {
     posterior: bool,
     shard_details: bool,
-}
-
-/// Held by the one who coordinates a run, or works on a shard; given back when it is dropped, and
-/// by the system when its holder dies.
-#[derive(Debug)]
-pub struct Lock {
-    _file: Option<File>,
-}
-
-impl Lock {
-    /// The lock in this file; `None` if somebody else has it.
-    ///
-    /// Where a file system has no locks everybody gets it: files are written whole and hold what
-    /// they must hold whoever writes them, so that a second writer only does the work twice.
-    pub(super) fn take(path: &Path) -> Result<Option<Lock>> {
-        let failed = |source| Error::Io { path: path.to_path_buf(), source };
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path);
-        let file = file.map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(Lock { _file: Some(file) })),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => match error.kind() {
-                std::io::ErrorKind::Unsupported => Ok(Some(Lock { _file: None })),
-                _ => Err(failed(error)),
-            },
-        }
-    }
 }
 
 impl Run {
@@ -254,7 +227,7 @@ impl Run {
     /// Keeps others from coordinating this run.
     pub fn lock(&self) -> Result<Lock> {
         let path = self.folder.join("lock");
-        Lock::take(&path)?.ok_or_else(|| {
+        Lock::take(&path, "")?.ok_or_else(|| {
             let message =
                 "another program coordinates this run at the moment; wait for it, or end it";
             Error::input_at(Place::file(&path), message)
