@@ -12,12 +12,14 @@ mod init;
 mod memory;
 mod output;
 mod plot;
+mod queue;
 mod runs;
 mod schema;
 mod select;
 #[path = "../shared/mod.rs"]
 mod shared;
 mod simulate;
+mod stopped;
 mod sweep;
 
 use serde_json::Value;
