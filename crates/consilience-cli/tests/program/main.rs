@@ -9,6 +9,7 @@ mod details;
 mod extras;
 mod faults;
 mod init;
+mod keys;
 mod memory;
 mod output;
 mod plot;

@@ -8,8 +8,8 @@ use crate::model::{Model, Share};
 /// A reason to refuse, if there is one. It reads on from the name of a file, or from "the answer".
 pub type Fault = std::result::Result<(), String>;
 
-/// More draws of a chain than this are asked for by nobody.
-const MOST_DRAWS: usize = 10_000_000;
+/// More draws than this are asked for by nobody; what has room for them is another matter (`room.rs`).
+const MOST_DRAWS: usize = 100_000_000;
 
 pub(super) fn ensure(fine: bool, reason: &str) -> Fault {
     if fine { Ok(()) } else { Err(reason.into()) }
