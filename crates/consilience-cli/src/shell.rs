@@ -1,6 +1,7 @@
 //! Commands that the user can copy.
 
 use std::borrow::Cow;
+use std::io::Write;
 use std::path::Path;
 
 /// A path as one word of a shell's command line.
@@ -13,9 +14,9 @@ pub fn word(path: &Path) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// Says something beside the result.
+/// Says something beside the result. If nobody can hear it, that is no failure of the work.
 pub fn tell(text: &str) {
-    eprintln!("{}", visible(text));
+    let _ = writeln!(std::io::stderr().lock(), "{}", visible(text));
 }
 
 /// Text in which nothing steers the terminal: names and messages may come from data, and from other sites.

@@ -3,9 +3,10 @@
 use crate::hex::hex;
 use crate::{Error, Place, Result};
 use sha2::{Digest, Sha256};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// A file under a temporary name, which goes away unless it is published.
 pub(crate) struct Draft {
@@ -28,7 +29,12 @@ impl Draft {
             let draft = path.with_file_name(draft);
             // New, so that two who write at once have a file each.
             match OpenOptions::new().write(true).create_new(true).open(&draft) {
-                Ok(file) => return Ok(Draft { file, path: draft, published: false }),
+                // Locked as long as it is written: what is not is nobody's.
+                Ok(file) if claimed(&file, &draft) => {
+                    return Ok(Draft { file, path: draft, published: false });
+                }
+                Ok(_) if number < 1000 => number += 1,
+                Ok(_) => return Err(io::ErrorKind::ResourceBusy.into()),
                 // Somebody else's, or left by a run that was killed.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => {
                     number += 1;
@@ -64,6 +70,62 @@ impl Drop for Draft {
             let _ = std::fs::remove_file(&self.path);
         }
     }
+}
+
+/// Takes the lock of a new draft; false if somebody who takes it for left behind was faster.
+fn claimed(file: &File, path: &Path) -> bool {
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => false,
+        // Where there are no locks, drafts are known to be old by their time alone.
+        Err(TryLockError::Error(_)) => true,
+        Ok(()) => is_still(file, path),
+    }
+}
+
+/// Whether the name still stands for this file.
+#[cfg(unix)]
+fn is_still(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let same =
+        |a: std::fs::Metadata, b: std::fs::Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
+    file.metadata().is_ok_and(|own| std::fs::metadata(path).is_ok_and(|there| same(own, there)))
+}
+
+#[cfg(not(unix))]
+fn is_still(_: &File, path: &Path) -> bool {
+    path.exists()
+}
+
+/// Removes the drafts in a folder that programs left behind when they were killed: those that nobody has written to
+/// since then, and that nobody holds. Returns how many.
+pub fn sweep(folder: &Path, since: SystemTime) -> usize {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter(|entry| is_draft(&entry.file_name())).filter(|e| swept(&e.path(), since)).count()
+}
+
+/// `.NAME.3.tmp`.
+fn is_draft(name: &std::ffi::OsStr) -> bool {
+    let number = || {
+        let (name, number) =
+            name.to_str()?.strip_prefix('.')?.strip_suffix(".tmp")?.rsplit_once('.')?;
+        Some(!name.is_empty() && !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+    };
+    number() == Some(true)
+}
+
+/// Removes a draft, if it is nobody's. What goes wrong is no matter: it stays.
+fn swept(path: &Path, since: SystemTime) -> bool {
+    let Ok(file) = OpenOptions::new().write(true).open(path) else { return false };
+    let old = |m: std::fs::Metadata| m.is_file() && m.modified().is_ok_and(|at| at < since);
+    if !file.metadata().is_ok_and(old) {
+        return false;
+    }
+    // Held until it is gone, so that nobody takes it for new.
+    let free = match file.try_lock() {
+        Err(TryLockError::WouldBlock) => false,
+        Ok(()) | Err(TryLockError::Error(_)) => is_still(&file, path),
+    };
+    free && std::fs::remove_file(path).is_ok()
 }
 
 /// Writes a whole file in this way.

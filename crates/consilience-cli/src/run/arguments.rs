@@ -2,7 +2,7 @@
 
 use crate::arguments::{
     DrawsArguments, NamingArguments, OutputArguments, StudyArguments, WishArguments, threads,
-    threads_or_all,
+    threads_or_all, whole,
 };
 use crate::duration::duration;
 use crate::memory::MemoryArguments;
@@ -63,6 +63,9 @@ pub struct WorkArguments {
     /// Stay and answer new questions until the result is there, or the run has failed
     #[arg(long)]
     pub wait: bool,
+    /// Minutes after which a shard is worked on although another worker holds it, who has answered nothing since: it was stopped, or hangs. Both write the same
+    #[arg(long, value_name = "MINUTES", default_value_t = 30, value_parser = whole, allow_negative_numbers = true)]
+    pub pass_over: u64,
     /// Threads to work on [default: all cores]; the result does not depend on it
     #[arg(long, value_name = "N", value_parser = threads, allow_negative_numbers = true)]
     threads: Option<u64>,

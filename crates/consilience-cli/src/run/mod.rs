@@ -1,12 +1,14 @@
 //! Runs whose questions and answers are files.
 
 pub mod arguments;
+mod signs;
 
 use crate::plot::of_study;
 use crate::progress::Bar;
 use crate::shell::word;
 use crate::sites::folder::Ended;
 use crate::sites::inbox::{Inbox, Wait};
+use crate::slurm::Detached;
 use crate::text::{counted, grouped, table};
 use crate::{document, print, report};
 use arguments::{CombineArguments, SplitArguments, StatusArguments, WorkArguments};
@@ -72,9 +74,15 @@ pub fn work(arguments: &WorkArguments) -> Result<ExitCode> {
     // Why there will be no further questions, where one could wait for them for ever.
     let mut failure = None;
     let room = arguments.memory.room()?;
-    let kept = Kept::new(arguments.wait, room, arguments.threads());
+    let kept = Kept::new(arguments.wait, room, arguments.threads()).held_by(signs::own_name());
     let bar = Bar::new(!arguments.quiet);
+    if arguments.shard.is_empty() {
+        // One of many on a cluster leaves it to who coordinates them.
+        signs::tidy(&run);
+    }
+    let mut passed_over = BTreeSet::new();
     loop {
+        kept.pass_over(signs::minutes_ago(arguments.pass_over));
         bar.expect(shards.len() * run.rounds()?);
         let report = run.work_all(&shards, arguments.threads(), retry, &bar, &kept)?;
         retry = false;
@@ -82,6 +90,14 @@ pub fn work(arguments: &WorkArguments) -> Result<ExitCode> {
         total.known = report.known.saturating_sub(total.answered);
         total.answered += report.answered;
         failed.extend(report.failed);
+        for &shard in &report.passed_over {
+            if passed_over.insert(shard) {
+                bar.note(&format!(
+                    "shard {shard} is held by another worker, who has answered nothing for {} minutes or more; it is worked on here as well",
+                    arguments.pass_over
+                ));
+            }
+        }
         for replaced in &report.replaced {
             bar.note(&format!("refused, and computed again: {replaced}"));
         }
@@ -198,6 +214,7 @@ fn unfinished(
 
 pub fn combine(arguments: &CombineArguments) -> Result<ExitCode> {
     let mut run = Run::open(&arguments.run)?;
+    signs::tidy(&run);
     let (output, wishes) = (&arguments.output, &arguments.wishes);
     let mut extras = run.manifest().extras.clone();
     if !wishes.prior_scale.is_empty() {
@@ -251,15 +268,20 @@ pub fn combine(arguments: &CombineArguments) -> Result<ExitCode> {
 pub fn status(arguments: &StatusArguments) -> Result<ExitCode> {
     let run = Run::open(&arguments.run)?;
     let status = run.status()?;
+    let detached = crate::slurm::detached(&run, &status);
     if arguments.json {
-        print(&(serde_json::to_string_pretty(&status).expect("it can be written") + "\n"))?;
+        let mut json = serde_json::to_value(&status).expect("it can be written");
+        if let Some(detached) = &detached {
+            json["detached"] = serde_json::to_value(detached).expect("it can be written");
+        }
+        print(&(serde_json::to_string_pretty(&json).expect("it can be written") + "\n"))?;
     } else {
-        print(&status_text(&status, run.folder()))?;
+        print(&status_text(&status, detached.as_ref(), run.folder()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn status_text(status: &Status, folder: &Path) -> String {
+fn status_text(status: &Status, detached: Option<&Detached>, folder: &Path) -> String {
     let mut out = format!(
         "study {}, partition {}, {}\n\n",
         &status.study[..16],
@@ -288,10 +310,16 @@ fn status_text(status: &Status, folder: &Path) -> String {
         }
     }
     let folder = word(folder);
+    out += &signs::told(&status.held, &folder);
     if let Some(why) = &status.failure {
         let _ = writeln!(out, "\nThe run has failed: {why}");
     }
+    if let Some(detached) = detached {
+        let _ = writeln!(out, "\n{}", detached.told());
+    }
     let _ = match status.rounds.last() {
+        // It goes on by itself, or the line above says how it does.
+        _ if detached.is_some() => Ok(()),
         _ if status.finished => writeln!(out, "\nFinished: {folder}/result.json"),
         Some(round) if !round.missing.is_empty() => {
             writeln!(out, "\nNext: consilience work {folder}")

@@ -3,6 +3,7 @@
 pub mod arguments;
 pub mod folder;
 pub mod inbox;
+mod secret;
 mod watch;
 
 use crate::print;
@@ -111,7 +112,7 @@ impl<'a> Desk<'a> {
             Some(path) => Policy::read(path)?,
             None => Policy::default(),
         };
-        let key = self.key.map(Key::read).transpose()?;
+        let key = self.key.map(secret::read).transpose()?;
         let log = if policy.has_log() { read_log(&policy.log)? } else { Vec::new() };
         Ok((policy, log, key))
     }

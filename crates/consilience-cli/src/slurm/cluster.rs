@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// How often a round's missing shards are submitted.
 const ATTEMPTS: u32 = 4;
@@ -76,7 +77,9 @@ impl Slurm {
         let before = last_submitted(open);
         let attempt = before.as_ref().map_or(0, |note| note.attempt);
         match before {
-            Some(note) if self.is_alive(&note.job)? => return Ok(note.job),
+            Some(before) if patiently(note, || self.is_alive(&before.job))? => {
+                return Ok(before.job);
+            }
             _ if attempt >= ATTEMPTS => return Err(give_up(open)),
             _ => {}
         }
@@ -89,11 +92,11 @@ impl Slurm {
                 last_log(open).unwrap_or_default()
             ));
         }
-        self.submit(open, attempt + 1)
+        self.submit(open, attempt + 1, note)
     }
 
     /// Submits the step that goes on when a job has ended.
-    pub fn submit_step(&self, open: &OpenRound, job: &str) -> Result<()> {
+    pub fn submit_step(&self, open: &OpenRound, job: &str, note: &dyn Fn(&str)) -> Result<()> {
         let folder = open.run.folder();
         let script = folder.join("jobs").join("step.sh");
         let text = format!(
@@ -110,7 +113,8 @@ impl Slurm {
             "--job-name=consilience-step".to_string(),
             format!("--output={}", log.display()),
         ];
-        self.sbatch(&script, &options).map(|_| ())
+        let job = patiently(note, || self.sbatch(&script, &options))?;
+        draft::write(&folder.join("jobs").join(STEP), job + "\n")
     }
 
     /// Submits a script and returns the job's number.
@@ -130,7 +134,7 @@ impl Slurm {
     }
 
     /// Submits an array job that answers a round's missing shards.
-    fn submit(&self, open: &OpenRound, attempt: u32) -> Result<String> {
+    fn submit(&self, open: &OpenRound, attempt: u32, tell: &dyn Fn(&str)) -> Result<String> {
         let folder = open.run.folder();
         let lists = share_out(&open.missing, self.settings.tasks);
         let stem = stem(open);
@@ -152,7 +156,7 @@ impl Slurm {
             format!("--output={}", log.display()),
             "--open-mode=append".to_string(),
         ];
-        let job = self.sbatch(&script, &options)?;
+        let job = patiently(tell, || self.sbatch(&script, &options))?;
         let note = Submitted { job: job.clone(), attempt };
         let text = serde_json::to_string(&note).expect("a note can be written");
         draft::write(&note_path(open), text + "\n")?;
@@ -161,6 +165,11 @@ impl Slurm {
 
     /// Whether a job still waits or runs.
     pub fn is_alive(&self, job: &str) -> Result<bool> {
+        Slurm::is_there(job)
+    }
+
+    /// The same for whoever has no settings.
+    pub fn is_there(job: &str) -> Result<bool> {
         let mut command = Command::new("squeue");
         command.args(["--noheader", "--format=%T", "--jobs", job]);
         match run_command(command, "squeue") {
@@ -169,6 +178,59 @@ impl Slurm {
             Err(error) if error.to_string().contains("Invalid job id") => Ok(false),
             Err(error) => Err(error),
         }
+    }
+}
+
+/// Does what may fail for a while: a controller that is busy or restarted takes no jobs, and does later. What it refuses
+/// for a reason that does not pass is an error at once; any other reason may pass within seconds.
+fn patiently<T>(note: &dyn Fn(&str), mut work: impl FnMut() -> Result<T>) -> Result<T> {
+    let begun = Instant::now();
+    let mut told = false;
+    loop {
+        let error = match work() {
+            Err(error @ Error::Transport(_)) => error,
+            other => return other,
+        };
+        let patience = match passing(&error.to_string()) {
+            Some(true) => super::SILENCE,
+            Some(false) => Duration::ZERO,
+            None => super::REFUSAL,
+        };
+        if begun.elapsed() >= patience {
+            return Err(error);
+        }
+        if !told {
+            told = true;
+            note(&format!("Slurm did not take a command, and is asked again: {error}"));
+        }
+        std::thread::sleep(super::ASK_EVERY);
+    }
+}
+
+/// Whether what Slurm says passes by itself, if that is known.
+fn passing(said: &str) -> Option<bool> {
+    let says = |parts: &[&str]| parts.iter().any(|part| said.contains(part));
+    if says(&[
+        "Unable to contact",
+        "Connection refused",
+        "timed out",
+        "not responding",
+        "temporarily",
+        "Socket",
+        "retry",
+    ]) {
+        Some(true)
+    } else if says(&[
+        "nvalid",
+        "recognized",
+        "slurm.conf",
+        "configuration",
+        "not permitted",
+        "denied",
+    ]) {
+        Some(false)
+    } else {
+        None
     }
 }
 
@@ -200,6 +262,27 @@ fn advice(said: &str) -> &'static str {
     } else {
         "Options for the cluster go into --slurm-args, such as --slurm-args \"--partition=short --account=mine --time=30\"; `sinfo` lists partitions"
     }
+}
+
+/// Where the job is noted that goes on with a detached run.
+const STEP: &str = "step.job";
+
+/// The jobs that were last submitted for a run: that of the round, and the step behind it.
+pub fn last_jobs(run: &Run) -> (Option<String>, Option<String>) {
+    let folder = run.folder().join("jobs");
+    let notes = std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|e| e.path());
+    // Their names begin with the number of the round.
+    let is_note = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.ends_with(".json") && name.starts_with(|c: char| c.is_ascii_digit())
+    };
+    let last = notes.filter(is_note).max();
+    let round = last.and_then(|path| std::fs::read_to_string(path).ok());
+    let round = round.and_then(|text| serde_json::from_str::<Submitted>(&text).ok());
+    let step = std::fs::read_to_string(folder.join(STEP)).ok();
+    let number = |job: &String| !job.is_empty() && job.bytes().all(|b| b.is_ascii_digit());
+    let step = step.map(|text| text.trim().to_string()).filter(number);
+    (round.map(|note| note.job).filter(number), step)
 }
 
 fn stem(open: &OpenRound) -> String {

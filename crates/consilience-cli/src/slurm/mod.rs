@@ -6,6 +6,7 @@
 //! one that is killed and started again finds its jobs.
 
 mod cluster;
+mod detached;
 
 use crate::arguments::{CompareArguments, SelectArguments, StudyArguments, count, whole};
 use crate::progress::Bar;
@@ -22,6 +23,7 @@ use consilience::select::Selection;
 use consilience::study::{Combine, StudyFile};
 use consilience::sweep::{Bench, Cell, CellName, CellTime};
 use consilience::{Error, Place, Result};
+pub use detached::{Detached, detached};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -32,6 +34,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 const ASK_EVERY: Duration = Duration::from_secs(3);
 /// How long Slurm may say nothing at all.
 const SILENCE: Duration = Duration::from_secs(600);
+/// How long a job may be refused for a reason that is not known to pass.
+const REFUSAL: Duration = Duration::from_secs(10);
 /// How long answers may take to be seen here after their job has ended: networked file systems.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -351,7 +355,7 @@ impl Courier for Submitting<'_> {
     fn fetch(&self, open: &OpenRound) -> Result<()> {
         // What it has to say goes to the step's log.
         let job = self.slurm.job_for(open, &crate::shell::tell)?;
-        self.slurm.submit_step(open, &job)?;
+        self.slurm.submit_step(open, &job, &crate::shell::tell)?;
         Err(Error::Waiting(Box::new(open.waiting())))
     }
 }

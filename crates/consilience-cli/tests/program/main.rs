@@ -3,20 +3,24 @@
 #![allow(clippy::disallowed_methods)]
 
 mod baselines;
+mod closed;
 mod copies;
 mod details;
 mod extras;
 mod faults;
 mod init;
+mod keys;
 mod memory;
 mod output;
 mod plot;
+mod queue;
 mod runs;
 mod schema;
 mod select;
 #[path = "../shared/mod.rs"]
 mod shared;
 mod simulate;
+mod stopped;
 mod sweep;
 
 use serde_json::Value;

@@ -25,6 +25,63 @@ fn watched(folder: &Folder, arguments: &[&str]) -> (Vec<u8>, usize) {
     (output.stdout, most)
 }
 
+/// The same of a command that must fail: what it says.
+#[cfg(target_os = "linux")]
+fn watched_failure(folder: &Folder, arguments: &[&str]) -> (String, usize) {
+    let said = std::fs::File::create(folder.path("said")).expect("a file");
+    let mut child = folder.command(arguments).stderr(said).spawn().expect("the program runs");
+    let status = format!("/proc/{}/status", child.id());
+    let mut most = 0;
+    while child.try_wait().expect("a child").is_none() {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = line.and_then(|l| l.trim().strip_suffix(" kB")).and_then(|n| n.parse().ok());
+        most = most.max(1024 * kib.unwrap_or(0));
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    assert_eq!(child.wait().expect("a child").code(), Some(2));
+    (folder.read("said"), most)
+}
+
+/// Files that are small and become large, or that would be read for ever.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_bound_holds_for_files_that_are_larger_than_they_look() {
+    let folder = Folder::empty();
+    // Every column is wanted, and the design is small: what takes memory is reading.
+    let names: Vec<String> = (0..28).map(|j| format!("x{j}")).collect();
+    let formula = format!("y ~ I({})", names.join(" + "));
+    folder.write("s.toml", STUDY.replace("d.csv", "d.csv.gz").replace("y ~ x", &formula));
+    let row = |i: usize| {
+        let values = (0..28).map(|j| format!(",.{}", 1 + (i + j) % 7));
+        format!("{}{}\n", i * 7 % 5 % 2, values.collect::<String>())
+    };
+    let rows: String = (0..1001).map(row).collect();
+    folder.write("d.csv", format!("y,{}\n{}", names.join(","), rows.repeat(1000)));
+    let packed = std::process::Command::new("gzip").arg(folder.path("d.csv")).status();
+    assert!(packed.expect("there is `gzip`").success());
+    let size = std::fs::metadata(folder.path("d.csv.gz")).expect("a file").len();
+    assert!(size < 2 << 20, "{size} bytes");
+    let here = ["--no-cache", "--memory", "256MiB", "--scratch", "."];
+    let arguments = [&["check", "s.toml", "--shards", "10000"], &here[..]].concat();
+    let (out, most) = watched(&folder, &arguments);
+    assert!(String::from_utf8_lossy(&out).contains("I(x0"));
+    assert!(most > 0 && most <= 256 << 20, "{most} bytes");
+    // As many words as rows.
+    let row = |i: u32| format!("{},w{i:x}\n", i % 2);
+    folder.write("w.csv", "y,x\n".to_string() + &(0..2_000_000).map(row).collect::<String>());
+    // A hole takes no room on the disk.
+    let hole = std::fs::File::create(folder.path("hole.csv")).expect("a file");
+    hole.set_len(8 << 30).expect("a hole");
+    folder.write("s.toml", STUDY);
+    for (file, part) in [("w.csv", "different words"), ("hole.csv", "longer than 32 MiB")] {
+        let arguments = [&["check", "s.toml", "--data", file], &here[..]].concat();
+        let (said, most) = watched_failure(&folder, &arguments);
+        assert!(said.contains(part) && said.contains("error: "), "{file}: {said}");
+        assert!(most > 0 && most <= 256 << 20, "{file}: {most} bytes");
+    }
+}
+
 /// The same of a comparison.
 fn measured(folder: &Folder, arguments: &[&str]) -> (Value, usize) {
     let (out, most) = watched(folder, arguments);

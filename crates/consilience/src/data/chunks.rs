@@ -1,5 +1,6 @@
 //! Cutting delimited text into pieces that can be read apart from each other.
 
+use super::records::LONGEST;
 use memchr::{memchr, memchr_iter, memchr2, memrchr};
 use std::io::{self, Read};
 
@@ -45,7 +46,14 @@ impl<R: Read> Chunks<R> {
 
     /// The next chunks, so many unless the text ends: none behind its end.
     pub fn batch(&mut self, count: usize) -> Vec<io::Result<Chunk>> {
-        std::iter::from_fn(|| self.next().transpose()).take(count.max(1)).collect()
+        let (mut chunks, mut bytes) = (Vec::new(), 0);
+        // Long records make long chunks, of which there are fewer at a time.
+        while chunks.len() < count.max(1) && bytes < count.max(1).saturating_mul(self.size.max(1)) {
+            let Some(chunk) = self.next().transpose() else { break };
+            bytes += chunk.as_ref().map_or(0, |chunk| chunk.bytes.len());
+            chunks.push(chunk);
+        }
+        chunks
     }
 
     fn next(&mut self) -> io::Result<Option<Chunk>> {
@@ -61,7 +69,11 @@ impl<R: Read> Chunks<R> {
                 }
             }
             let is_all = self.ended && self.error.is_none();
-            let end = if is_all { bytes.len() } else { self.syntax.last_end(&bytes) };
+            let mut end = if is_all { bytes.len() } else { self.syntax.last_end(&bytes) };
+            if end == 0 && bytes.len() > LONGEST {
+                // Whoever takes it apart says that it is too long; nothing behind it is read.
+                (end, self.ended) = (bytes.len(), true);
+            }
             if end > 0 {
                 self.rest = bytes.split_off(end);
                 let lines = self.lines;
@@ -72,7 +84,7 @@ impl<R: Read> Chunks<R> {
                 return self.error.take().map_or(Ok(None), Err);
             }
             // A record that is longer than this.
-            size *= 2;
+            size = (2 * size).min(LONGEST + 1);
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use super::expr::{Expr, Function};
 use super::facts::MAX_LEVELS;
+use super::level::spelled;
 use super::poly::Basis;
 use super::recipe::{Recipe, Response, ResponseKind, Variable, true_or_false};
 use super::terms::Terms;
@@ -142,7 +143,7 @@ impl Codebook {
     pub(super) fn variable(&self, whole: &Expr, settled: Expr) -> Option<Variable> {
         let Entry { levels, range, coefficients, .. } = self.get(&whole.bare().to_string())?;
         Some(match (levels, range.zip(coefficients.as_ref())) {
-            (Some(levels), _) => Variable::Factor { expr: settled, levels: levels.clone() },
+            (Some(levels), _) => Variable::Factor { expr: settled, levels: stated(levels) },
             (None, Some((range, rows))) => {
                 Variable::Poly { expr: settled, basis: Basis::stated(range, rows.clone()) }
             }
@@ -165,7 +166,7 @@ impl Codebook {
             return Ok(None);
         };
         let kind = match &entry.levels {
-            Some(levels) => ResponseKind::Classes { levels: levels.clone() },
+            Some(levels) => ResponseKind::Classes { levels: stated(levels) },
             None if whole.is_logical() => ResponseKind::Classes { levels: true_or_false() },
             None => ResponseKind::Number,
         };
@@ -215,6 +216,11 @@ impl Codebook {
             entry.check(key, &expr)
         })
     }
+}
+
+/// Stated levels, spelled as those of rows are.
+fn stated(levels: &[String]) -> Vec<String> {
+    levels.iter().map(|level| spelled(level).into_owned()).collect()
 }
 
 /// The name under which a formula's left side stands.
@@ -294,7 +300,7 @@ impl Entry {
             );
         }
         let mut seen = BTreeSet::new();
-        if let Some(twice) = levels.iter().find(|level| !seen.insert(*level)) {
+        if let Some(twice) = levels.iter().find(|level| !seen.insert(spelled(level))) {
             return wrong(&own, format!("has \"{}\" a second time", clip(twice)));
         }
         let Some(mean) = self.mean else { return Ok(()) };

@@ -16,8 +16,8 @@ use super::arrow;
 use super::csv::{self, Sizes};
 use super::files::{Text, unreadable};
 use super::parquet;
-use super::part::{ColumnKind, ColumnPart, FilePart, Settled};
-use super::read::{Event, Reader, changed, select};
+use super::part::{ColumnKind, ColumnPart, FilePart, Odd, Settled};
+use super::read::{Event, Reader, changed, non_finite, select};
 use crate::draft::Draft;
 use crate::{Error, Result};
 use ::parquet::arrow::ArrowWriter;
@@ -39,10 +39,18 @@ use std::sync::Arc;
 pub(super) const LARGE: u64 = 16 << 20;
 
 /// Changes whenever copies are written differently or text is read differently.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
-/// Rows of a row group: what a thread decodes at a time.
+/// Rows of a row group, at most: what a thread decodes at a time.
 const ROW_GROUP: usize = 1 << 17;
+
+/// Bytes of numbers of a row group, at most: many columns have fewer rows in one.
+const GROUP_BYTES: usize = 32 << 20;
+
+/// Rows of a row group of so many columns.
+fn row_group(columns: usize) -> usize {
+    (GROUP_BYTES / (8 * columns.max(1))).clamp(1 << 8, ROW_GROUP)
+}
 
 /// What a file's bytes are hashed in, each piece by one thread.
 const PIECE: u64 = 4 << 20;
@@ -57,6 +65,15 @@ pub(super) struct Copy {
     pub comments: u64,
     /// The name of the column that holds each row's line.
     pub lines: String,
+    /// What keeps the file there, if it is to be gone at the end.
+    _passing: Option<Passing>,
+}
+
+/// A file that is gone when nobody holds this any more.
+struct Passing {
+    /// It has no name, where it can be opened without one: nothing of it is left whatever happens to the program.
+    _file: File,
+    _name: Option<tempfile::TempPath>,
 }
 
 impl Copy {
@@ -116,6 +133,64 @@ pub(super) fn copy(
     }
     forget(folder, &source.path(), &made_of);
     source.copy(path).map(Some)
+}
+
+/// Whether the rows of a text file may take more memory than is spent without a look at what is left.
+pub(super) fn may_be_large(file: &Path, text: Text) -> Result<bool> {
+    // More than deflate can compress anything.
+    const MOST_COMPRESSED: u64 = 1100;
+    let factor = if text.gzip { MOST_COMPRESSED } else { 1 };
+    Ok(stamp(file)?.0.saturating_mul(factor) > 1 << 20)
+}
+
+/// A copy for as long as a program runs, in this folder, of a text file whose rows are not to be in memory all at
+/// once. None as in [`copy`]; a value that is not finite is an error at once if the file is `alone`.
+pub(super) fn passing_copy(
+    file: &Path,
+    text: Text,
+    reader: &Reader,
+    columns: &[(&str, bool)],
+    (strict, alone): (bool, bool),
+    folder: &Path,
+) -> Result<Option<Copy>> {
+    let failed = |source| super::scratch::failed(folder, source);
+    let stamp = stamp(file)?;
+    let source = Original { file, text, reader, columns, strict };
+    let (mut out, path, passing) = passing_file(folder).map_err(failed)?;
+    let mut kinds = vec![ColumnKind::Unknown; columns.len()];
+    for attempt in 0..2 {
+        out.set_len(0).and_then(|()| out.rewind()).map_err(failed)?;
+        let clone = out.try_clone().map_err(failed)?;
+        match source.write(clone, kinds, attempt > 0, Sizes::small(), &failed)? {
+            Written::Odd(error) if alone => return Err(error),
+            Written::Odd(_) => return Ok(None),
+            Written::Otherwise(found) => kinds = found,
+            Written::Whole => {
+                if self::stamp(file)? != stamp {
+                    return Err(changed(file));
+                }
+                return Ok(Some(Copy { _passing: Some(passing), ..source.copy(path)? }));
+            }
+        }
+    }
+    Err(changed(file))
+}
+
+/// A new file, and where it can be opened again.
+fn passing_file(folder: &Path) -> io::Result<(File, PathBuf, Passing)> {
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::fd::AsRawFd;
+        let file = tempfile::tempfile_in(folder)?;
+        let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        if path.exists() {
+            return Ok((file.try_clone()?, path, Passing { _file: file, _name: None }));
+        }
+    }
+    let named = tempfile::Builder::new().prefix(".consilience-").tempfile_in(folder)?;
+    let (file, name) = named.into_parts();
+    let path = name.to_path_buf();
+    Ok((file.try_clone()?, path, Passing { _file: file, _name: Some(name) }))
 }
 
 /// A file's size and time of change.
@@ -217,7 +292,7 @@ impl Original<'_> {
     /// What is known of the copy that is here.
     fn copy(&self, path: PathBuf) -> Result<Copy> {
         let comments = parquet::note(&path, COMMENTS)?.and_then(|text| text.parse().ok());
-        Ok(Copy { path, comments: comments.unwrap_or(0), lines: self.lines() })
+        Ok(Copy { path, comments: comments.unwrap_or(0), lines: self.lines(), _passing: None })
     }
 
     /// Writes the copy; none if a value is an error unless another file makes the column text.
@@ -225,40 +300,18 @@ impl Original<'_> {
         let place = folder.join(format!("{name}.parquet"));
         let failed = |source| Error::Io { path: place.clone(), source };
         std::fs::create_dir_all(folder).map_err(failed)?;
-        // On the assumption that the first rows show what the columns are. If they do not, all rows
-        // will have shown it.
-        let mut kinds = self.columns.iter().map(|_| ColumnKind::Unknown).collect();
+        let mut kinds = vec![ColumnKind::Unknown; self.columns.len()];
         for attempt in 0..2 {
             let draft = Draft::new(&place).map_err(failed)?;
             let out = draft.file.try_clone().map_err(failed)?;
-            let mut writing = Writing::new(out, kinds, self.lines(), attempt > 0);
-            let as_text: Vec<bool> = self
-                .columns
-                .iter()
-                .zip(&writing.kinds)
-                .map(|((_, as_text), kind)| *as_text || *kind == ColumnKind::Text)
-                .collect();
-            let columns: Vec<&str> = self.columns.iter().map(|(name, _)| *name).collect();
-            let select = |names: &[String]| select(self.file, &columns, self.strict, names);
-            let format = self.reader.format;
-            let mut take = |part| writing.add(&columns, part).map_err(failed);
-            let sizes = Sizes::default();
-            csv::decode_in_chunks(
-                self.file, self.text, format, &select, &as_text, sizes, &mut take,
-            )?;
-            if writing
-                .odd
-                .iter()
-                .zip(&writing.kinds)
-                .any(|(odd, kind)| *odd && *kind != ColumnKind::Text)
-            {
-                return Ok(None);
+            match self.write(out, kinds, attempt > 0, Sizes::default(), &failed)? {
+                Written::Odd(_) => return Ok(None),
+                Written::Otherwise(found) => {
+                    kinds = found;
+                    continue;
+                }
+                Written::Whole => {}
             }
-            if !writing.finish(&columns).map_err(failed)? {
-                kinds = writing.kinds;
-                continue;
-            }
-            drop(writing);
             // Who may not read the source may not read its copy.
             let permissions = std::fs::metadata(self.file).map_err(failed)?.permissions();
             draft.file.set_permissions(permissions).map_err(failed)?;
@@ -270,6 +323,47 @@ impl Original<'_> {
         }
         Err(changed(self.file))
     }
+
+    /// Writes the rows, on the assumption that the first of them show what the columns are, beside what is known of
+    /// that; if they do not, all rows will have shown it.
+    fn write(
+        &self,
+        out: File,
+        kinds: Vec<ColumnKind>,
+        known: bool,
+        sizes: Sizes,
+        failed: &(dyn Fn(io::Error) -> Error + Sync),
+    ) -> Result<Written> {
+        let mut writing = Writing::new(out, kinds, self.lines(), known);
+        let as_text: Vec<bool> = self
+            .columns
+            .iter()
+            .zip(&writing.kinds)
+            .map(|((_, as_text), kind)| *as_text || *kind == ColumnKind::Text)
+            .collect();
+        let columns: Vec<&str> = self.columns.iter().map(|(name, _)| *name).collect();
+        let select = |names: &[String]| select(self.file, &columns, self.strict, names);
+        let format = self.reader.format;
+        let mut take = |part| writing.add(&columns, part).map_err(failed);
+        csv::decode_in_chunks(self.file, self.text, format, &select, &as_text, sizes, &mut take)?;
+        let odd = writing.odd.iter().zip(&writing.kinds).zip(&columns);
+        let odd = odd.filter(|((_, kind), _)| **kind != ColumnKind::Text);
+        let odd = odd.filter_map(|((odd, _), name)| odd.as_ref().map(|odd| (odd, name)));
+        if let Some((odd, name)) = odd.min_by_key(|(odd, _)| odd.line) {
+            return Ok(Written::Odd(non_finite(self.file, name, odd)));
+        }
+        let is_whole = writing.finish(&columns).map_err(failed)?;
+        Ok(if is_whole { Written::Whole } else { Written::Otherwise(writing.kinds) })
+    }
+}
+
+/// What came of writing a copy.
+enum Written {
+    /// A value is this error unless another file makes the column text.
+    Odd(Error),
+    /// The columns turned out to be these, and not what they were written as.
+    Otherwise(Vec<ColumnKind>),
+    Whole,
 }
 
 /// A copy while it is written.
@@ -286,13 +380,13 @@ struct Writing {
     known: bool,
     lines: String,
     comments: u64,
-    /// The columns that have values which are not finite.
-    odd: Vec<bool>,
+    /// Each column's first value that is not finite.
+    odd: Vec<Option<Odd>>,
 }
 
 impl Writing {
     fn new(out: File, kinds: Vec<ColumnKind>, lines: String, known: bool) -> Writing {
-        let odd = vec![false; kinds.len()];
+        let odd = kinds.iter().map(|_| None).collect();
         Writing {
             out: Some(out),
             writer: None,
@@ -311,12 +405,14 @@ impl Writing {
         self.comments += part.comments;
         for ((kind, odd), part) in self.kinds.iter_mut().zip(&mut self.odd).zip(&part.columns) {
             *kind = ColumnKind::of([*kind, part.kind()].into_iter());
-            *odd |= part.odd().is_some();
+            if odd.is_none() {
+                *odd = part.odd().cloned();
+            }
         }
         if self.written_as.is_empty() {
             self.waiting.push(part);
             let rows: usize = self.waiting.iter().map(|part| part.numbers.len()).sum();
-            if !self.known && rows < ROW_GROUP {
+            if !self.known && rows < row_group(names.len()) {
                 return Ok(());
             }
             return self.begin(names);
@@ -342,7 +438,7 @@ impl Writing {
         let schema = Arc::new(Schema::new(fields.chain([lines]).collect::<Vec<_>>()));
         let mut properties = WriterProperties::builder()
             .set_compression(Compression::LZ4_RAW)
-            .set_max_row_group_row_count(Some(ROW_GROUP))
+            .set_max_row_group_row_count(Some(row_group(names.len())))
             // Numbers hardly occur twice, and those that do are compressed,
             .set_dictionary_enabled(false)
             .set_column_encoding(

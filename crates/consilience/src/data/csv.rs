@@ -5,7 +5,7 @@ use super::files::{Text, unreadable};
 use super::number::parse_number;
 use super::part::{ColumnKind, ColumnPart, FilePart};
 use super::read::{TextFormat, check_names};
-use super::records::{RecordFault, Records};
+use super::records::{LONGEST, MOST_FIELDS, RecordFault, Records};
 use crate::{Error, Place, Result};
 use flate2::bufread::MultiGzDecoder;
 use rayon::prelude::*;
@@ -66,6 +66,13 @@ pub(super) struct Sizes {
     pub chunk: usize,
     /// Chunks that are parsed at once.
     pub batch: usize,
+}
+
+impl Sizes {
+    /// Where memory is bounded: a piece of words that all differ takes many times its bytes.
+    pub fn small() -> Sizes {
+        Sizes { chunk: 1 << 18, batch: (2 * rayon::current_num_threads()).min(MOST_CHUNKS / 4) }
+    }
 }
 
 impl Default for Sizes {
@@ -318,6 +325,19 @@ impl Layout<'_> {
             RecordFault::Behind(line) => Error::input_at(
                 place.line(line),
                 "there is text between a closing quote and the next delimiter; write a quote twice if it is part of the value",
+            ),
+            RecordFault::Long(line) => Error::input_at(
+                place.line(line),
+                format!(
+                    "the row that stands here is longer than {} MiB, as none is; look for line ends that are missing, or a quote that is not closed",
+                    LONGEST >> 20
+                ),
+            ),
+            RecordFault::Wide(line) => Error::input_at(
+                place.line(line),
+                format!(
+                    "this line has more than {MOST_FIELDS} values, as many as a table can have; look for line ends that are missing, or keep fewer columns"
+                ),
             ),
             RecordFault::Io(error) if self.text.gzip && is_gzip_fault(&error) => Error::input_at(
                 place,

@@ -1,6 +1,7 @@
 //! The value of an expression on every row of a table.
 
 use super::expr::{Binary, Expr, Function, Unary};
+use super::level::spelled;
 use super::number::{level_name, parse_number, r_number};
 use super::table::{Column, MISSING, Table};
 use crate::{Error, Result};
@@ -281,12 +282,13 @@ fn equal_texts(a: &ExprValues<'_>, b: &ExprValues<'_>, rows: usize) -> Option<Ve
             Number(v) => level_name(v.at(row)),
             Logical(v) => truth_name(v.at(row) != 0.0).to_string(),
             Text { codes, levels, .. } => levels[codes[row] as usize].clone(),
-            Quote(text) => (*text).to_string(),
+            Quote(text) => spelled(text).into_owned(),
         }
     };
     match (a, b) {
         (Text { codes, levels, .. }, Quote(quote)) | (Quote(quote), Text { codes, levels, .. }) => {
-            let equal: Vec<bool> = levels.iter().map(|l| l == quote).collect();
+            let quote = spelled(quote);
+            let equal: Vec<bool> = levels.iter().map(|l| *l == quote).collect();
             Some(codes.iter().map(|&c| equal[c as usize]).collect())
         }
         (Quote(_), _)

@@ -16,6 +16,7 @@ mod facts;
 mod files;
 mod formula;
 mod kmeans;
+pub(crate) mod level;
 mod number;
 mod parquet;
 mod part;

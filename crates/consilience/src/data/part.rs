@@ -1,5 +1,6 @@
 //! The columns of one file while it is read, and how those of several files become one.
 
+use super::level::spelled;
 use super::table::{Column, MISSING};
 use std::collections::HashMap;
 use std::str::Utf8Error;
@@ -77,6 +78,7 @@ impl ColumnKind {
 }
 
 /// The first value of a column that spells a number which is not finite.
+#[derive(Clone)]
 pub(super) struct Odd {
     pub line: u32,
     pub value: String,
@@ -99,7 +101,12 @@ pub(super) enum PartValues {
 pub(super) struct Codes {
     codes: Vec<u32>,
     levels: HashMap<String, u32>,
+    /// What the levels take in memory, more or less, where each is kept twice: by its name and by its number.
+    bytes: usize,
 }
+
+/// What a level takes in memory beside its letters, as long as it is kept twice.
+const PER_LEVEL: usize = 160;
 
 impl Codes {
     /// The code of a level, which is added if it is new.
@@ -107,10 +114,21 @@ impl Codes {
         if let Some(&code) = self.levels.get(level) {
             return code;
         }
+        // Only what is new here is spelled alike: two spellings are one level.
+        let level = spelled(level);
+        if let Some(&code) = self.levels.get(&*level) {
+            return code;
+        }
         // Below MISSING: rows are counted in u32 from 1, so there are fewer levels than that.
         let code = self.levels.len() as u32;
-        self.levels.insert(level.to_string(), code);
+        self.bytes += level.len() + PER_LEVEL;
+        self.levels.insert(level.into_owned(), code);
         code
+    }
+
+    /// How many levels there are, and about how many bytes of memory they take.
+    pub fn size(&self) -> (usize, usize) {
+        (self.levels.len(), self.bytes)
     }
 
     /// Adds a row with this code.

@@ -5,12 +5,13 @@
 //! for which that turns out wrong, in a file or between files, are read a second time as text.
 //! So the text of numeric columns is never held in memory, and no file is read more than twice.
 
-use super::part::{ColumnPart, FilePart};
+use super::part::{ColumnPart, FilePart, Odd};
 use super::source::Source;
 use super::{Origin, Table, copies, csv, parquet};
 use crate::{Error, Place, Result};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -108,14 +109,25 @@ pub struct Reader<'a> {
     pub cache: Option<&'a Path>,
     /// How many bytes make a text file large.
     pub large: u64,
+    /// What a table that is read block by block may take of memory; none: as much as it needs.
+    pub bound: Option<Bound<'a>>,
     /// Is told what is going on.
     pub watch: &'a (dyn Fn(&Event) + Sync),
+}
+
+/// What a table that is read block by block may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Bound<'a> {
+    /// Bytes that the levels of all columns of text may take.
+    pub words: usize,
+    /// A folder for what has no room in memory: text files that have no converted copy to be read from.
+    pub folder: &'a Path,
 }
 
 impl<'a> Reader<'a> {
     /// Reads without converted copies.
     pub fn new(format: &'a TextFormat) -> Reader<'a> {
-        Reader { format, cache: None, large: copies::LARGE, watch: &|_| {} }
+        Reader { format, cache: None, large: copies::LARGE, bound: None, watch: &|_| {} }
     }
 
     /// Reads several files as one table: [`read_table`] has the rules.
@@ -184,26 +196,26 @@ pub fn read_table(files: &[PathBuf], format: &TextFormat, wanted: &Wanted) -> Re
 /// The columns to read, in the file's order.
 pub(super) fn wanted_names(file: &Path, names: &[String], wanted: &Wanted) -> Result<Vec<String>> {
     let Wanted::Named(wanted) = wanted else { return Ok(names.to_vec()) };
-    for name in *wanted {
-        position(file, names, name)?;
+    let known: HashSet<&String> = names.iter().collect();
+    if let Some(missing) = wanted.iter().find(|name| !known.contains(name)) {
+        return Err(no_column(file, names, missing));
     }
+    let wanted: HashSet<&String> = wanted.iter().collect();
     Ok(names.iter().filter(|name| wanted.contains(name)).cloned().collect())
 }
 
-/// Where a column stands in a file.
-pub(super) fn position(file: &Path, names: &[String], name: &str) -> Result<usize> {
-    names.iter().position(|n| n == name).ok_or_else(|| {
-        let known = crate::error::suggestion(name, names.iter().map(String::as_str));
-        Error::input_at(Place::file(file), format!("there is no column `{name}`{known}"))
-    })
+fn no_column(file: &Path, names: &[String], name: &str) -> Error {
+    let known = crate::error::suggestion(name, names.iter().map(String::as_str));
+    Error::input_at(Place::file(file), format!("there is no column `{name}`{known}"))
 }
 
 /// Column names must be there and distinct.
 pub(super) fn check_names(place: Place, names: &[String]) -> Result<()> {
+    let mut seen = HashMap::with_capacity(names.len());
     for (i, name) in names.iter().enumerate() {
         let message = if name.is_empty() {
             format!("column {} of {} has no name; give it one", i + 1, names.len())
-        } else if let Some(j) = names[..i].iter().position(|n| n == name) {
+        } else if let Some(j) = seen.insert(name, i) {
             format!("columns {} and {} are both named `{name}`; rename one", j + 1, i + 1)
         } else {
             continue;
@@ -220,11 +232,14 @@ pub(super) fn select(
     strict: bool,
     names: &[String],
 ) -> Result<Vec<usize>> {
-    let indices: Result<Vec<usize>> =
-        columns.iter().map(|name| position(file, names, name)).collect();
+    // Of two columns of one name the first, as everywhere.
+    let places: HashMap<&str, usize> =
+        names.iter().enumerate().rev().map(|(i, name)| (name.as_str(), i)).collect();
+    let place = |name: &&str| places.get(name).copied().ok_or_else(|| no_column(file, names, name));
     // Missing columns first: a column too many is often one that is spelled differently.
-    let indices = indices?;
-    let extra = |i: &usize| strict && !indices.contains(i);
+    let indices = columns.iter().map(place).collect::<Result<Vec<usize>>>()?;
+    let used: HashSet<usize> = indices.iter().copied().collect();
+    let extra = |i: &usize| strict && !used.contains(i);
     if let Some(i) = (0..names.len()).find(extra) {
         let message = format!(
             "there is a column `{}` that the first file lacks; take it out, or say which columns are wanted",
@@ -272,12 +287,16 @@ pub(super) fn refuse_non_finite(
         .filter(|&i| !is_text[i])
         .filter_map(|i| part.columns[i].odd().map(|odd| (odd, &names[i])))
         .min_by_key(|(odd, _)| odd.line);
-    let Some((odd, name)) = odd else { return Ok(()) };
+    odd.map_or(Ok(()), |(odd, name)| Err(non_finite(file, name, odd)))
+}
+
+/// An error about a value that is not finite.
+pub(super) fn non_finite(file: &Path, name: &str, odd: &Odd) -> Error {
     let message = format!(
         "`{}` is not a finite number; leave the value empty or write NA if it is missing",
         odd.value
     );
-    Err(Error::input_at(Place::file(file).line(u64::from(odd.line)).column(name), message))
+    Error::input_at(Place::file(file).line(u64::from(odd.line)).column(name), message)
 }
 
 /// Makes text of what is text after all but was not read so: the way it is written in a text file, which

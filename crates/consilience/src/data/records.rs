@@ -4,7 +4,7 @@
 //! record that stands behind one, nor notices a quote that is never closed (which would swallow
 //! the rest of the file without a word).
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read};
 use std::ops::Range;
 
 /// What is wrong with the text.
@@ -16,7 +16,17 @@ pub(super) enum RecordFault {
     Open(u64),
     /// There is something between a closing quote on this line and the next delimiter.
     Behind(u64),
+    /// The record that ends beyond this line has more than [`LONGEST`] bytes.
+    Long(u64),
+    /// The record on this line has more than [`MOST_FIELDS`] values.
+    Wide(u64),
 }
+
+/// No record has more bytes than this. A file without line ends would else be read into memory whole.
+pub(super) const LONGEST: usize = 32 << 20;
+
+/// No record has more values than this.
+pub(super) const MOST_FIELDS: usize = 1_000_000;
 
 /// The records of a text, one at a time. A record is a line, or several if line ends are quoted.
 pub(super) struct Records<R> {
@@ -128,8 +138,13 @@ impl<R: BufRead> Records<R> {
 
     /// Reads another line behind the text; false at the end of the file.
     fn more(&mut self) -> Result<bool, RecordFault> {
-        let read = self.input.read_until(b'\n', &mut self.text).map_err(RecordFault::Io)?;
+        let room = LONGEST.saturating_sub(self.text.len()) as u64 + 1;
+        let read = self.input.by_ref().take(room).read_until(b'\n', &mut self.text);
+        let read = read.map_err(RecordFault::Io)?;
         self.lines += u64::from(read > 0);
+        if self.text.len() > LONGEST {
+            return Err(RecordFault::Long(self.lines));
+        }
         Ok(read > 0)
     }
 
@@ -137,6 +152,9 @@ impl<R: BufRead> Records<R> {
         self.fields.clear();
         let mut at = 0;
         loop {
+            if self.fields.len() == MOST_FIELDS {
+                return Err(RecordFault::Wide(self.lines));
+            }
             let begin = at + self.spaces(at, delimiter);
             if self.text.get(begin) == Some(&b'"') {
                 let (field, end) = self.quoted(begin + 1)?;

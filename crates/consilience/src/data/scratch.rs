@@ -258,7 +258,7 @@ fn read_at(file: &File, mut bytes: &mut [u8], mut at: u64) -> io::Result<()> {
     Ok(())
 }
 
-fn failed(folder: &Path, source: io::Error) -> Error {
+pub(super) fn failed(folder: &Path, source: io::Error) -> Error {
     let source = io::Error::new(
         source.kind(),
         format!(

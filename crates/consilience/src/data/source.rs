@@ -10,8 +10,8 @@ use super::files::{Format, format_of};
 use super::parquet::{self, Outline, Stream};
 use super::part::{Codes, ColumnKind, ColumnPart, FilePart, Settled};
 use super::read::{
-    Event, Reader, TextFormat, Wanted, changed, column_names, counted, decode, refuse_non_finite,
-    reread_as_text, select, wanted_names,
+    Bound, Event, Reader, TextFormat, Wanted, changed, column_names, counted, decode,
+    refuse_non_finite, reread_as_text, select, wanted_names,
 };
 use super::{Column, Origin, Table};
 use crate::{Error, Result};
@@ -76,12 +76,12 @@ impl Input<Table> {
 
 impl Input<FilePart> {
     /// These columns of a file; those marked true as text whatever they hold. If `strict` it may have
-    /// no others.
+    /// no others; if `alone` there is no other file.
     fn open(
         file: &Path,
         reader: &Reader,
         columns: &[(&str, bool)],
-        strict: bool,
+        (strict, alone): (bool, bool),
     ) -> Result<Input<FilePart>> {
         (reader.watch)(&Event::Reading(file));
         let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
@@ -89,7 +89,14 @@ impl Input<FilePart> {
             let outline = parquet::outline(file, &|all| select(file, &names, strict, all))?;
             return Ok(Input::Columnar { path: file.to_path_buf(), copy: None, outline });
         };
-        let Some(copy) = copies::copy(file, text, reader, columns, strict)? else {
+        let mut copy = copies::copy(file, text, reader, columns, strict)?;
+        if let (None, Some(bound)) = (&copy, reader.bound)
+            && copies::may_be_large(file, text)?
+        {
+            copy =
+                copies::passing_copy(file, text, reader, columns, (strict, alone), bound.folder)?;
+        }
+        let Some(copy) = copy else {
             let reader = Reader { cache: None, ..*reader };
             return decode(file, &reader, columns, strict).map(Input::Memory);
         };
@@ -124,7 +131,7 @@ impl Source {
         let columns: Vec<&str> = names.iter().map(String::as_str).collect();
         let open = |file: &Path, as_text: &[bool]| {
             let columns: Vec<_> = columns.iter().copied().zip(as_text.iter().copied()).collect();
-            Input::open(file, reader, &columns, strict)
+            Input::open(file, reader, &columns, (strict, files.len() == 1))
         };
         let unmarked = vec![false; names.len()];
         let mut inputs =
@@ -154,7 +161,7 @@ impl Source {
                 }
             }
         }
-        let levels = levels(&inputs, &is_text)?;
+        let levels = levels(&inputs, &names, &is_text, reader.bound)?;
         let settled = kinds.into_iter().zip(levels).map(|(k, levels)| Settled::new(k, levels));
         let mut source = Source {
             names,
@@ -324,13 +331,26 @@ fn find_empty_columns(inputs: &mut [Input<FilePart>]) -> Result<()> {
 }
 
 /// The levels of the columns of text, in the order in which rows have them.
-fn levels(inputs: &[Input<FilePart>], is_text: &[bool]) -> Result<Vec<Codes>> {
+fn levels(
+    inputs: &[Input<FilePart>],
+    names: &[String],
+    is_text: &[bool],
+    bound: Option<Bound>,
+) -> Result<Vec<Codes>> {
     let mut levels: Vec<Codes> = is_text.iter().map(|_| Codes::default()).collect();
     let texts: Vec<usize> = (0..is_text.len()).filter(|&i| is_text[i]).collect();
+    let within = |levels: &[Codes]| {
+        let bytes: usize = levels.iter().map(|levels| levels.size().1).sum();
+        match bound {
+            Some(bound) if bytes > bound.words => Err(too_many_words(names, levels)),
+            _ => Ok(()),
+        }
+    };
     for input in inputs {
         match input {
             Input::Memory(part) => {
                 texts.iter().for_each(|&i| part.columns[i].levels_to(&mut levels[i]));
+                within(&levels)?;
             }
             Input::Columnar { path, outline, .. } if !texts.is_empty() => {
                 let indices: Vec<usize> = texts.iter().map(|&i| outline.indices[i]).collect();
@@ -339,10 +359,21 @@ fn levels(inputs: &[Input<FilePart>], is_text: &[bool]) -> Result<Vec<Codes>> {
                     for (&i, column) in texts.iter().zip(columns) {
                         column.finish(true).levels_to(&mut levels[i]);
                     }
+                    within(&levels)?;
                 }
             }
             Input::Columnar { .. } => {}
         }
     }
     Ok(levels)
+}
+
+/// Words are in memory whatever waits on disk.
+fn too_many_words(names: &[String], levels: &[Codes]) -> Error {
+    let most = (0..names.len()).max_by_key(|&i| levels[i].size().1).unwrap_or(0);
+    Error::input(format!(
+        "the column `{}` has more than {} different words in its first rows, which take more memory than is allowed; leave the column out, give it fewer levels, or allow more with --memory",
+        names[most],
+        levels[most].size().0.saturating_sub(1)
+    ))
 }

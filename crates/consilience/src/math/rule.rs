@@ -71,6 +71,20 @@ impl Rule {
         fits && count.saturating_mul(dim.max(1)) <= MOST_NUMBERS
     }
 
+    /// How many numbers its points have.
+    pub fn numbers(&self) -> usize {
+        match self {
+            Rule::Draws(drawing) => {
+                let dim = drawing.mixture.parts().first().map_or(0, |(_, p)| p.dim());
+                drawing.count.saturating_mul(dim.max(1))
+            }
+            Rule::Probes(around) => {
+                let one = |p: &Proposal| number_of_probes(p.dim()).saturating_mul(p.dim().max(1));
+                around.iter().map(one).fold(0, usize::saturating_add)
+            }
+        }
+    }
+
     /// The points, one per row. The rule has to be sound.
     pub fn points(&self) -> Matrix {
         match self {

@@ -4,7 +4,7 @@ use super::Plan;
 use super::outline::{Outline, at_formula};
 use super::room::{Room, bytes_in_words};
 use crate::compare::PartitionReport;
-use crate::data::read::{Reader, Wanted, column_names};
+use crate::data::read::{Bound, Reader, Wanted, column_names};
 use crate::data::split::{Partition, Rule, Strata, split};
 use crate::data::{
     Codebook, Gathering, Request, Scratch, ShardData, Table, Tables, Terms, agree_or_blame,
@@ -237,6 +237,7 @@ pub(crate) fn read_complete(
     let (format, wanted) = (outline.study.data.text_format(), outline.columns());
     let reader = Reader {
         cache: room.cache.as_deref(),
+        bound: room.is_bounded().then_some(Bound { words: room.rows, folder: &room.folder }),
         watch: &|event| observer.reading(event),
         ..Reader::new(&format)
     };

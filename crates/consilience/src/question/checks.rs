@@ -8,7 +8,7 @@ use crate::model::{Model, Share};
 /// A reason to refuse, if there is one. It reads on from the name of a file, or from "the answer".
 pub type Fault = std::result::Result<(), String>;
 
-/// More draws than this are asked for by nobody.
+/// More draws than this are asked for by nobody; what has room for them is another matter (`room.rs`).
 const MOST_DRAWS: usize = 100_000_000;
 
 pub(super) fn ensure(fine: bool, reason: &str) -> Fault {

@@ -8,6 +8,7 @@ use crate::model::Model;
 use crate::shard::Shard;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -32,7 +33,11 @@ impl Kind for Describe {
 
     fn check(&self) -> Fault {
         let deep = |r: &Request| matches!(r, Request::Gram { degree, .. } if *degree > 1000);
-        ensure(!self.requests.iter().any(deep), "it asks for polynomials of no sensible degree")
+        ensure(!self.requests.iter().any(deep), "it asks for polynomials of no sensible degree")?;
+        let mut known = HashSet::new();
+        let text = |r: &Request| postcard::to_stdvec(r).unwrap_or_default();
+        let twice = self.requests.iter().any(|r| !known.insert(text(r)));
+        ensure(!twice, "it asks the same about a column twice")
     }
 
     fn answer(&self, shard: &Shard) -> Result<Vec<Fact>> {

@@ -13,6 +13,7 @@ mod explore;
 mod fit;
 mod locate;
 mod points;
+pub(crate) mod room;
 mod statistics;
 mod survey;
 mod weigh;

@@ -8,6 +8,9 @@ use crate::shard::Shard;
 use rayon::prelude::*;
 use std::sync::Arc;
 
+/// More points of one model than this are asked about by nobody.
+const MOST_POINTS: usize = 1 << 25;
+
 /// A model and points of its parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Points {
@@ -45,7 +48,9 @@ impl Points {
         ensure(
             self.thetas.is_sound(self.thetas.rows(), self.model.dim()),
             "it asks about points that its model does not have",
-        )
+        )?;
+        // Points without coordinates take no room, however many there are; what is computed at them does.
+        ensure(self.thetas.rows() <= MOST_POINTS, "it asks about more points than anybody does")
     }
 }
 

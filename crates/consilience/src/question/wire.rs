@@ -3,7 +3,7 @@
 //! These types are the format of files, apart from those that the code computes with. Whoever changes them
 //! changes `run::FORMAT` too; the kept files in `tests/corpus` show when that was forgotten.
 
-use super::{Points, checks};
+use super::{Points, checks, room};
 use crate::data::Recipe;
 use crate::kernel::{Family, Kernel};
 use crate::math::{Matrix, Rule};
@@ -87,6 +87,14 @@ impl TryFrom<Asked> for Vec<Points> {
 
     fn try_from(asked: Asked) -> Result<Vec<Points>, Self::Error> {
         let Asked { designs, models } = asked;
+        let made = models.iter().map(|asking| match &asking.at {
+            Places::Listed(_) => 0,
+            // Points and the draws that they are made of are there at once.
+            Places::Made(rule) => 2 * rule.numbers().min(1 << 60) as u64,
+        });
+        if !room::take(made.fold(0, u64::saturating_add)) {
+            return Err("rules that make more points than there may be");
+        }
         let points = |asking: Asking| {
             let body = match asking.likelihood {
                 Sent::Regression { family, design, active, kernel } => {

@@ -2,8 +2,9 @@
 
 use super::files::{Courier, Files};
 use super::key::Key;
+use super::lock::Lock;
 use super::manifest::{
-    Coordinator, Manifest, SchemaColumn, ShardEntry, ShardRows, schema_hash, schema_of, study_hash,
+    Manifest, SchemaColumn, ShardEntry, ShardRows, schema_hash, schema_of, shard_name, study_hash,
 };
 use super::message::FORMAT;
 use crate::compare::Comparison;
@@ -15,7 +16,6 @@ use crate::select::Selection;
 use crate::study::{Combine, Study, StudyFile};
 use crate::sweep::{Cell, CellName, measured};
 use crate::{Error, Place, Result};
-use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -34,33 +34,6 @@ struct Shown {
     shard_details: bool,
 }
 
-/// Held by the one who coordinates a run, or works on a shard; given back when it is dropped, and
-/// by the system when its holder dies.
-#[derive(Debug)]
-pub struct Lock {
-    _file: Option<File>,
-}
-
-impl Lock {
-    /// The lock in this file; `None` if somebody else has it.
-    ///
-    /// Where a file system has no locks everybody gets it: files are written whole and hold what
-    /// they must hold whoever writes them, so that a second writer only does the work twice.
-    pub(super) fn take(path: &Path) -> Result<Option<Lock>> {
-        let failed = |source| Error::Io { path: path.to_path_buf(), source };
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path);
-        let file = file.map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(Lock { _file: Some(file) })),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => match error.kind() {
-                std::io::ErrorKind::Unsupported => Ok(Some(Lock { _file: None })),
-                _ => Err(failed(error)),
-            },
-        }
-    }
-}
-
 impl Run {
     /// Reads and splits a study's data and writes them as a run directory. If that is there already,
     /// for the same study and the same split, nothing is written.
@@ -77,24 +50,45 @@ impl Run {
     ) -> Result<Run> {
         // What cannot be used should be known before the data are read.
         let study = study.into();
+        let is_new = !folder.exists();
         if let Some(run) = Run::existing(&study.study, folder)? {
             return Ok(run);
         }
-        let gathered = Gathered::new(study, room, observer)?;
-        let shards_folder = folder.join("shards");
-        make_folder(&shards_folder)?;
-        let mut shards = Vec::new();
-        for (index, data) in gathered.shards.iter().enumerate() {
-            let name = format!("{index:06}");
-            let path = shards_folder.join(format!("{name}.parquet"));
-            write_shard(&path, data)?;
-            let rows = ShardRows { count: data.rows(), sha256: file_hash(&path)? };
-            shards.push(ShardEntry { name, rows: Some(rows), key: None });
+        let made = Run::write_split(study, folder, room, observer);
+        if is_new && made.is_err() {
+            // A study that is refused leaves no empty folder behind; one with something in it stays.
+            let _ = std::fs::remove_dir(folder);
         }
+        made
+    }
+
+    fn write_split(
+        study: StudyFile,
+        folder: &Path,
+        room: &Room,
+        observer: &dyn Observer,
+    ) -> Result<Run> {
+        let gathered = Gathered::new(study, room, observer)?;
         let first = gathered.shards.first().expect("a partition has at least one shard");
         let first = first.batch(0..first.rows().min(1))?;
+        let entry = |(index, data): (usize, &ShardData)| {
+            // A hash of the length of any.
+            let rows = ShardRows { count: data.rows(), sha256: "0".repeat(64) };
+            ShardEntry { name: shard_name(index), rows: Some(rows), key: None }
+        };
+        let shards = gathered.shards.iter().enumerate().map(entry).collect();
         let files = first.origin().files.to_vec();
-        Run::begin(folder, &gathered, schema_of(&first)?, shards, files, None)
+        let mut manifest = Run::described(&gathered, schema_of(&first), shards, files);
+        // More shards than it can name are refused before the first is written.
+        manifest.text(folder)?;
+        let shards_folder = folder.join("shards");
+        make_folder(&shards_folder)?;
+        for (entry, data) in manifest.shards.iter_mut().zip(&gathered.shards) {
+            let path = shards_folder.join(format!("{}.parquet", entry.name));
+            write_shard(&path, data)?;
+            entry.rows = Some(ShardRows { count: data.rows(), sha256: file_hash(&path)? });
+        }
+        Run::begin(folder, manifest)
     }
 
     /// The run that a folder holds already, which must be of this study.
@@ -118,19 +112,14 @@ impl Run {
         Ok(Some(run))
     }
 
-    /// Writes the manifest, with which a folder becomes a run.
-    pub(super) fn begin(
-        folder: &Path,
+    /// The manifest of a new run.
+    pub(super) fn described(
         gathered: &Gathered,
         schema: Vec<SchemaColumn>,
         shards: Vec<ShardEntry>,
         files: Vec<(PathBuf, bool)>,
-        coordinator: Option<Coordinator>,
-    ) -> Result<Run> {
-        for part in ["questions", "answers", "work"] {
-            make_folder(&folder.join(part))?;
-        }
-        let manifest = Manifest {
+    ) -> Manifest {
+        Manifest {
             format: FORMAT,
             program: env!("CARGO_PKG_VERSION").into(),
             study_hash: study_hash(&gathered.outline.study),
@@ -139,7 +128,7 @@ impl Run {
             schema,
             shards,
             without: Vec::new(),
-            coordinator,
+            coordinator: None,
             partition: gathered.partition.clone(),
             files,
             names: gathered.names.clone(),
@@ -147,7 +136,15 @@ impl Run {
             extras: Extras::default(),
             study: gathered.outline.study.clone(),
             lines: gathered.outline.lines.clone(),
-        };
+        }
+    }
+
+    /// Writes the manifest, with which a folder becomes a run.
+    pub(super) fn begin(folder: &Path, manifest: Manifest) -> Result<Run> {
+        manifest.text(folder)?;
+        for part in ["questions", "answers", "work"] {
+            make_folder(&folder.join(part))?;
+        }
         manifest.write(folder)?;
         Ok(Run { folder: folder.to_path_buf(), manifest, shown: Shown::default() })
     }
@@ -249,7 +246,7 @@ impl Run {
     /// Keeps others from coordinating this run.
     pub fn lock(&self) -> Result<Lock> {
         let path = self.folder.join("lock");
-        Lock::take(&path)?.ok_or_else(|| {
+        Lock::take(&path, "")?.ok_or_else(|| {
             let message =
                 "another program coordinates this run at the moment; wait for it, or end it";
             Error::input_at(Place::file(&path), message)

@@ -5,7 +5,7 @@ use super::directory::Run;
 use super::message::{self, AnswerHeader, FileKind, LARGEST_LETTER, QuestionHeader, Reply, hex};
 use crate::draft::make_folder;
 use crate::plan::Learned;
-use crate::question::{Answer, Question};
+use crate::question::{Answer, Question, room};
 use crate::{Error, Place, Result};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -64,7 +64,9 @@ impl QuestionFile {
     pub fn parse(bytes: &[u8]) -> std::result::Result<QuestionFile, String> {
         let parsed = message::parse::<QuestionHeader>(bytes, FileKind::Question)?;
         let (header, signer) = (parsed.header, parsed.signer);
-        let posed: Posed = decode(parsed.body)?;
+        // A study for sites is the first that a body has, or none.
+        let for_site = parsed.body.first() == Some(&1);
+        let posed = room::reading(for_site, || decode::<Posed>(parsed.body))?;
         let kinds = posed.questions.iter().map(|q| q.kind());
         if posed.questions.is_empty() || !kinds.eq(header.asks.iter().map(String::as_str)) {
             return Err("its questions are not those that its header names".into());
@@ -76,6 +78,7 @@ impl QuestionFile {
         if posed.context.is_some() != header.run.is_some() {
             return Err("only questions for sites name their run".into());
         }
+        room::fits(&posed.questions, posed.context.is_some())?;
         if question_hash(&header, &posed.questions) != header.question {
             return Err("its questions are not those that its hash names".into());
         }
@@ -237,6 +240,10 @@ pub(super) fn pose(
         scales: manifest.extras.prior_scales.clone(),
     });
     let key = run.coordinator_key()?;
+    let fits = room::fits(questions, context.is_some());
+    fits.map_err(|why| {
+        Error::input(format!("the question of round {round} cannot be asked: {why}"))
+    })?;
     let posed = Posed { context, questions: questions.to_vec() };
     let bytes = postcard::to_stdvec(&posed).expect("a question can always be written");
     let largest = run.largest_question();

@@ -25,9 +25,11 @@ impl Key {
     pub fn read(path: &Path) -> Result<Key> {
         let bytes = load(path, 1 << 10)?;
         let text = String::from_utf8_lossy(&bytes);
-        unhex(text.trim()).map(Key::new).ok_or_else(|| {
+        // That of zeros is known to all.
+        let bytes = unhex(text.trim()).filter(|bytes| *bytes != [0; 32]);
+        bytes.map(Key::new).ok_or_else(|| {
             let message =
-                "this is no secret key: it is not 64 hexadecimal digits; `consilience keygen` makes one";
+                "this is no secret key: it is not 64 hexadecimal digits, or all of them are 0; `consilience keygen` makes one";
             Error::input_at(Place::file(path), message)
         })
     }

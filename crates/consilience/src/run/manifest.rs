@@ -1,6 +1,7 @@
 //! What a run directory says of itself: `manifest.json`.
 
 use super::message::{FORMAT, hex, sha256};
+use super::sites::check_name;
 use crate::compare::PartitionReport;
 use crate::data::{Column, Table};
 use crate::plan::{Extras, Gathered, Outline};
@@ -8,6 +9,7 @@ use crate::study::{Lines, Study, StudyFile};
 use crate::{Error, Place, Result, Warning};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// No manifest is larger than this: some 70,000 shards.
@@ -96,6 +98,11 @@ pub struct ShardRows {
     pub sha256: String,
 }
 
+/// The name of a shard whose rows are in the run directory.
+pub(super) fn shard_name(index: usize) -> String {
+    format!("{index:06}")
+}
+
 /// A study's hash: of all it says, whatever the order, and of nothing about its file.
 pub fn study_hash(study: &Study) -> String {
     let text = serde_json::to_string(study).expect("a study can always be written");
@@ -133,17 +140,16 @@ pub(crate) fn table_hash(table: &Table) -> String {
 }
 
 /// The columns of a table.
-pub(super) fn schema_of(table: &Table) -> Result<Vec<SchemaColumn>> {
-    let kind = |name: &String| {
-        Ok(match table.column(name)? {
+pub(super) fn schema_of(table: &Table) -> Vec<SchemaColumn> {
+    let column = |(name, column): (&String, &Column)| {
+        let kind = match column {
             Column::Number(_) | Column::Single(_) => "number",
             Column::Text { .. } => "text",
             Column::Logical(_) => "logical",
-        })
+        };
+        SchemaColumn { name: name.clone(), kind: Some(kind.into()) }
     };
-    let column =
-        |name| Ok(SchemaColumn { name: String::clone(name), kind: Some(kind(name)?.into()) });
-    table.names().iter().map(column).collect()
+    table.names().iter().zip(table.columns()).map(column).collect()
 }
 
 impl Manifest {
@@ -205,25 +211,58 @@ impl Manifest {
         if self.coordinator.is_some() != self.has_sites() {
             return Err("a run of sites says who asks them, and only that does".into());
         }
+        self.check_names()?;
         if self.active().is_empty() {
             return Err("no site is left in it".into());
         }
         Ok(())
     }
 
+    /// Whether shards have the names that this program gives them. They are parts of paths, and another's could
+    /// lead out of the run directory.
+    fn check_names(&self) -> std::result::Result<(), String> {
+        let sites = self.has_sites();
+        let mut known = HashSet::new();
+        for (index, shard) in self.shards.iter().enumerate() {
+            let fine = match &shard.rows {
+                Some(_) => !sites && shard.name == shard_name(index),
+                None => check_name(&shard.name).is_ok(),
+            };
+            if !fine || !known.insert(shard.name.to_ascii_lowercase()) {
+                return Err(format!(
+                    "shard {index} in it is named `{}`, as this program names none; make another run",
+                    crate::error::clip(&shard.name)
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The manifest as text; an error if it is longer than any that is read.
+    pub(super) fn text(&self, folder: &Path) -> Result<String> {
+        let text = serde_json::to_string_pretty(self).expect("a manifest can always be written");
+        if (text.len() as u64) < LARGEST {
+            return Ok(text + "\n");
+        }
+        let message = format!(
+            "a run directory cannot have {} shards of data with {} columns: its manifest would have {} bytes, and may have {LARGEST}; use fewer shards",
+            self.shards.len(),
+            self.names.len(),
+            text.len()
+        );
+        Err(Error::input_at(Place::file(folder), message))
+    }
+
     /// Writes the manifest.
     pub(super) fn write(&self, folder: &Path) -> Result<()> {
-        let text = serde_json::to_string_pretty(self).expect("a manifest can always be written");
-        if text.len() as u64 >= LARGEST {
-            let message = "there are more shards than a run directory can have; use fewer";
-            return Err(Error::input_at(Place::file(folder), message));
-        }
-        crate::draft::write(&Manifest::path(folder), text + "\n")
+        crate::draft::write(&Manifest::path(folder), self.text(folder)?)
     }
 
     /// The numbers of the shards that take part.
     pub fn active(&self) -> Vec<usize> {
-        (0..self.shards.len()).filter(|&s| !self.without.contains(&self.shards[s].name)).collect()
+        let without: HashSet<&str> = self.without.iter().map(String::as_str).collect();
+        let takes_part = |&s: &usize| !without.contains(self.shards[s].name.as_str());
+        (0..self.shards.len()).filter(takes_part).collect()
     }
 
     /// Whether the shards are sites whose rows are not here.

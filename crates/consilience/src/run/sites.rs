@@ -9,6 +9,8 @@ use crate::compare::PartitionReport;
 use crate::plan::{Gathered, Outline};
 use crate::study::StudyFile;
 use crate::{Error, Place, Result};
+use ed25519_dalek::{SigningKey, VerifyingKey};
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// A site that takes part.
@@ -46,18 +48,7 @@ impl Run {
         if sites.is_empty() {
             return Err(Error::input("no sites are named; at least one is needed"));
         }
-        for (i, site) in sites.iter().enumerate() {
-            check_name(&site.name)?;
-            if sites[..i].iter().any(|other| other.name.eq_ignore_ascii_case(&site.name)) {
-                return Err(Error::input(format!("the site `{}` is named twice", site.name)));
-            }
-            if let Some(key) = &site.key
-                && unhex::<32>(key).is_none()
-            {
-                let message = format!("the key of `{}` is not 64 hexadecimal digits", site.name);
-                return Err(Error::input(message));
-            }
-        }
+        check_sites(sites)?;
         if let Some(run) = Run::existing(&study.study, folder)? {
             let same = run.manifest().shards.iter().map(|s| (&s.name, &s.key));
             if !same.eq(sites.iter().map(|s| (&s.name, &s.key))) {
@@ -94,7 +85,9 @@ impl Run {
         let coordinator =
             Coordinator { run: hex(&key.secret_for("run", "")[..16]), key: key.public() };
         crate::draft::write_secret(&Run::coordinator_path(folder), &(key.secret() + "\n"))?;
-        Run::begin(folder, &gathered, schema, shards.collect(), Vec::new(), Some(coordinator))
+        let mut manifest = Run::described(&gathered, schema, shards.collect(), Vec::new());
+        manifest.coordinator = Some(coordinator);
+        Run::begin(folder, manifest)
     }
 
     /// Leaves sites out from now on. What the others have answered counts as far as the questions stay
@@ -170,7 +163,9 @@ impl Run {
             if there == bytes {
                 return Ok(Received::Known(name));
             }
-            if examine(self, asked, &there).is_ok() {
+            // What could not be computed then may be computed now; nothing else takes an answer's place.
+            let keeps = |first: &AnswerHeader| !first.failed || header.failed;
+            if examine(self, asked, &there).is_ok_and(|(first, _)| keeps(&first)) {
                 return Err(wrong(format!(
                     "the site `{name}` has answered this question before, and not the same; the first answer is kept ({})",
                     target.display()
@@ -180,6 +175,38 @@ impl Run {
         crate::draft::write(&target, bytes)?;
         Ok(Received::New(name))
     }
+}
+
+/// Whether sites can be told from each other: by their names, and by keys that only they have.
+fn check_sites(sites: &[SiteEntry]) -> Result<()> {
+    let (mut names, mut keys) = (HashSet::new(), HashMap::new());
+    for SiteEntry { name, key } in sites {
+        check_name(name)?;
+        if !names.insert(name.to_ascii_lowercase()) {
+            return Err(Error::input(format!("the site `{name}` is named twice")));
+        }
+        let Some(key) = key else { continue };
+        let wrong = |why: &str| Err(Error::input(format!("the key of `{name}` {why}")));
+        let Some(bytes) = unhex::<32>(key) else {
+            return wrong("is not 64 hexadecimal digits");
+        };
+        // Whoever knows no secret can sign with a weak one, and that of the secret of zeros is known to all.
+        let known = SigningKey::from_bytes(&[0; 32]).verifying_key();
+        match VerifyingKey::from_bytes(&bytes) {
+            Ok(key) if !key.is_weak() && key != known => {}
+            _ => {
+                return wrong(
+                    "is none that can be trusted: it is no public key, or one with which anybody can sign; `consilience keygen` makes one",
+                );
+            }
+        }
+        if let Some(other) = keys.insert(bytes, name) {
+            return wrong(&format!(
+                "is that of `{other}` too, so that each could answer for the other; every site needs a key of its own"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The level that rare ones become.

@@ -2,6 +2,7 @@
 
 use super::directory::Run;
 use super::exchange::{FoundAnswer, find};
+use super::lock::Held;
 use super::message::Reply;
 use crate::Result;
 use serde::Serialize;
@@ -21,6 +22,8 @@ pub struct Status {
     pub finished: bool,
     /// Why the run has failed, if it has; it goes on when it is combined again.
     pub failure: Option<String>,
+    /// The shards whose answer to the last round is missing and that a worker holds at this moment.
+    pub held: Vec<Held>,
 }
 
 /// One round of a run.
@@ -45,7 +48,7 @@ impl Run {
     pub fn status(&self) -> Result<Status> {
         let manifest = self.manifest();
         let active = manifest.active();
-        let mut rounds = Vec::new();
+        let (mut rounds, mut missing) = (Vec::new(), Vec::new());
         for asked in self.questions()? {
             let mut round = RoundStatus {
                 number: asked.header.round,
@@ -55,12 +58,17 @@ impl Run {
                 failed: Vec::new(),
                 refused: Vec::new(),
             };
+            missing.clear();
             for &shard in &active {
                 let name = || manifest.shards[shard].name.clone();
                 match find(self, &asked, shard)? {
-                    FoundAnswer::Missing => round.missing.push(name()),
+                    FoundAnswer::Missing => {
+                        round.missing.push(name());
+                        missing.push(shard);
+                    }
                     FoundAnswer::Refused(error) => {
                         round.missing.push(name());
+                        missing.push(shard);
                         round.refused.push(error.to_string());
                     }
                     FoundAnswer::Whole(_, replies) => {
@@ -82,6 +90,7 @@ impl Run {
             rounds,
             finished: self.result_path().exists(),
             failure: self.failure(),
+            held: missing.into_iter().filter_map(|shard| self.holder(shard)).collect(),
         })
     }
 }

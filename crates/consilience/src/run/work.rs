@@ -1,7 +1,8 @@
 //! A worker: answers the open questions of shards whose rows are in the run directory.
 
-use super::directory::{Lock, Run};
+use super::directory::Run;
 use super::exchange::{FoundAnswer, QuestionFile, answer_path, find};
+use super::lock::{Lock, last_sign};
 use super::message::{
     AnswerHeader, Failure, LARGEST_LETTER, LARGEST_QUESTION, Reply, encode_answer,
 };
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 
 /// What a worker is told of while it works.
 pub trait Work: Sync {
@@ -39,6 +41,10 @@ pub struct Kept {
     /// What one thread may take for a shard that is not kept.
     at_work: Room,
     threads: usize,
+    /// What this worker calls itself.
+    holder: String,
+    /// The moment since when another worker must have given a sign of life for its shards to be left to it.
+    pass_over: Mutex<Option<SystemTime>>,
 }
 
 impl Default for Kept {
@@ -62,7 +68,20 @@ impl Kept {
             left: AtomicUsize::new(half.rows),
             at_work: half.part(threads),
             threads,
+            holder: String::new(),
+            pass_over: Mutex::default(),
         }
+    }
+
+    /// What this worker calls itself in the locks of its shards, for those who wonder who holds them.
+    pub fn held_by(self, holder: String) -> Kept {
+        Kept { holder, ..self }
+    }
+
+    /// From now on works on shards, too, that another worker holds who has given no sign of life since this moment:
+    /// it was stopped, or hangs. Whoever calls has the clock.
+    pub fn pass_over(&self, since: SystemTime) {
+        *self.pass_over.lock().expect("no thread panics while it holds the lock") = Some(since);
     }
 
     fn shard(&self, run: &Run, index: usize) -> Result<Arc<Shard>> {
@@ -91,6 +110,8 @@ pub struct WorkReport {
     pub known: usize,
     /// Shards that another worker is at.
     pub busy: Vec<usize>,
+    /// Shards that another worker holds without a sign of life, and that were worked on all the same.
+    pub passed_over: Vec<usize>,
     /// Failures among the answers it wrote, in words.
     pub failed: Vec<String>,
     /// Answers that were there but were refused, and so computed again.
@@ -167,6 +188,7 @@ impl Run {
             total.answered += report.answered;
             total.known += report.known;
             total.busy.extend(report.busy);
+            total.passed_over.extend(report.passed_over);
             total.failed.extend(report.failed);
             total.replaced.extend(report.replaced);
         }
@@ -183,12 +205,17 @@ impl Run {
         kept: &Kept,
     ) -> Result<WorkReport> {
         let mut report = WorkReport::default();
-        let name = &self.manifest().shards[shard].name;
-        let Some(_lock) = Lock::take(&self.folder().join("work").join(format!("{name}.lock")))?
-        else {
-            report.busy.push(shard);
-            return Ok(report);
-        };
+        let path = self.shard_lock(shard);
+        let lock = Lock::take(&path, &kept.holder)?;
+        if lock.is_none() {
+            // Its holder may have been stopped. If it was not, both write the same.
+            let passes = kept.pass_over.lock().expect("no thread panics while it holds the lock");
+            if !passes.is_some_and(|since| last_sign(&path).is_none_or(|sign| sign < since)) {
+                report.busy.push(shard);
+                return Ok(report);
+            }
+            report.passed_over.push(shard);
+        }
         for asked in self.questions()? {
             match find(self, &asked, shard)? {
                 FoundAnswer::Whole(header, _) if !(header.failed && again) => {
@@ -228,6 +255,9 @@ impl Run {
             if again {
                 // What the run failed of may be mended.
                 super::directory::remove(&self.failure_path())?;
+            }
+            if let Some(lock) = &lock {
+                lock.sign();
             }
             report.answered += 1;
             watch.answered(shard, Some(asked.header.round));

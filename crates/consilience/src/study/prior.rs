@@ -1,6 +1,7 @@
 //! The prior table, and which of its priors a parameter gets.
 
 use super::{ModelSpec, Study};
+use crate::data::level::same;
 use crate::error::{clip, nearest, suggestion};
 use crate::model::Prior;
 use crate::{Error, Place, Result};
@@ -115,6 +116,12 @@ impl PriorTable {
         }
     }
 
+    /// The prior for this name, if the table gives one. Names hold levels, which may be spelled in two ways.
+    fn named(&self, name: &str) -> Option<PriorSpec> {
+        let other = || self.parameters.iter().find(|(own, _)| same(own, name)).map(|(_, p)| p);
+        self.parameters.get(name).or_else(other).copied()
+    }
+
     /// Whether it says nothing.
     pub fn is_empty(&self) -> bool {
         *self == PriorTable::default()
@@ -128,7 +135,8 @@ impl PriorTable {
     ) -> Option<(&str, String)> {
         let known: BTreeSet<&str> =
             parameters.into_iter().flat_map(|p| [p.name.as_str(), p.term.as_str()]).collect();
-        let strays = self.parameters.keys().filter(|name| !known.contains(name.as_str()));
+        let is_known = |name: &str| known.contains(name) || known.iter().any(|k| same(k, name));
+        let strays = self.parameters.keys().filter(|name| !is_known(name));
         let far = |name: &&String| nearest(&clip(name), known.iter().copied()).is_none();
         let name = strays.min_by_key(far)?;
         Some((name, suggestion(&clip(name), known)))
@@ -184,10 +192,8 @@ pub fn resolve_priors(
     }
     let tables = [&model.prior, &study.prior];
     let prior = |parameter: &ParameterName| {
-        let by_name =
-            tables.iter().filter_map(|table| table.parameters.get(&parameter.name).copied());
-        let by_term =
-            tables.iter().filter_map(|table| table.parameters.get(&parameter.term).copied());
+        let by_name = tables.iter().filter_map(|table| table.named(&parameter.name));
+        let by_term = tables.iter().filter_map(|table| table.named(&parameter.term));
         let general = tables.iter().filter_map(|table| table.general(parameter.role));
         let default = tables.iter().filter_map(|table| table.default);
         let mut said = by_name.chain(by_term).chain(general).chain(default);

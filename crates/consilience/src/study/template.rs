@@ -52,9 +52,9 @@ pub fn template(table: &Table, path_text: &str, outcome: Option<&str>) -> Result
     let (name, why) = match outcome {
         Some(name) => (name.to_string(), None),
         None => {
-            let profile = |name| Ok((name, Profile::of(table.column(name)?)));
-            let profiles: Result<Vec<_>> = names.iter().map(|&name| profile(name)).collect();
-            let (name, why) = guess(&profiles?)?;
+            let columns = names.iter().zip(table.columns());
+            let profiles: Vec<_> = columns.map(|(&name, c)| (name, Profile::of(c))).collect();
+            let (name, why) = guess(&profiles)?;
             (name, Some(why))
         }
     };
@@ -90,8 +90,8 @@ impl Right {
         let mut kept = Vec::new();
         let most = (known.len() / ROWS_PER_COEFFICIENT).clamp(3, MOST_COEFFICIENTS);
         let mut coefficients = 0;
-        for name in table.names().iter().filter(|name| *name != outcome) {
-            let column = table.column(name)?;
+        let columns = table.names().iter().zip(table.columns());
+        for (name, column) in columns.filter(|(name, _)| *name != outcome) {
             match Profile::of(&column.select(&known)).term(name) {
                 Err(reason) => right.leave_out(name, reason),
                 Ok((_, more)) if coefficients + more > most => {

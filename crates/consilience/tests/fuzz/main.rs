@@ -5,6 +5,7 @@
 
 mod corpus;
 mod explore;
+mod greedy;
 mod through;
 
 use consilience::math::{Stream, stream};

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Small studies that ask every kind of question between them.
-const STUDIES: [&str; 5] = [
+pub const STUDIES: [&str; 5] = [
     "[[model]]\nformula = \"y ~ scale(x) + poly(x, 2) + g\"\nfamily = \"logistic\"\n[[model]]\nformula = \"y ~ x\"\nfamily = \"logistic\"\n[evidence]\ndraws = 200\nse_target = 9.0\n",
     "[[model]]\nformula = \"y ~ x\"\nfamily = \"poisson\"\n[evidence]\ncombine = \"normal\"\nlocal = \"importance\"\ndraws = 200\n",
     "[[model]]\nformula = \"y ~ x + g\"\nfamily = \"probit\"\n[evidence]\ncombine = \"augmented\"\ndraws = 100\nwarmup = 100\nchains = 1\nproposals = 100\n",
@@ -29,11 +29,11 @@ const STUDIES: [&str; 5] = [
 ];
 
 /// What every question file holds beside its questions, and these.
-type Posed = (Option<Context>, Vec<Question>);
+pub type Posed = (Option<Context>, Vec<Question>);
 
 /// The study and its sites, those who take part, what they said before, and scales of priors.
-type Context = (String, Vec<String>, Vec<u32>, Learned, Vec<f64>);
-type Learned = (Vec<(Vec<Request>, Vec<Fact>)>, Vec<SurveyAnswer>);
+pub type Context = (String, Vec<String>, Vec<u32>, Learned, Vec<f64>);
+pub type Learned = (Vec<(Vec<Request>, Vec<Fact>)>, Vec<SurveyAnswer>);
 
 const LEVELS: [&str; 3] = ["a", "b", "c"];
 
@@ -63,15 +63,15 @@ fn shard(shift: i32) -> Shard {
 }
 
 /// A run of two sites that was answered honestly to its end.
-struct Honest {
+pub struct Honest {
     run: Run,
-    folder: PathBuf,
+    pub folder: PathBuf,
     /// Question files, and the sites' answers to them.
-    rounds: Vec<(PathBuf, [PathBuf; 2])>,
+    pub rounds: Vec<(PathBuf, [PathBuf; 2])>,
 }
 
 impl Honest {
-    fn new(folder: PathBuf, text: &str) -> Honest {
+    pub fn new(folder: PathBuf, text: &str) -> Honest {
         std::fs::create_dir_all(&folder).unwrap();
         for (site, shift) in [("leeds", 0), ("york", 4)] {
             let row = |(y, x, g): (i32, i32, u32)| format!("{y},{x},{}\n", LEVELS[g as usize]);
@@ -164,7 +164,7 @@ fn disturb(value: &mut Value, rng: &mut Stream) {
 
 /// A question file with other content and the right hashes for it. `None` if nothing can be read from it, or if
 /// the study in it is none.
-fn forged(bytes: &[u8], body: &[u8], change: impl FnOnce(&mut Posed)) -> Option<Vec<u8>> {
+pub fn forged(bytes: &[u8], body: &[u8], change: impl FnOnce(&mut Posed)) -> Option<Vec<u8>> {
     let mut lines = bytes.split(|b| *b == b'\n');
     let (first, header) = (lines.next()?, lines.next()?);
     let mut header: Value = serde_json::from_slice(header).ok()?;

@@ -21,7 +21,7 @@ fn watched<T>(
         Event::Copy(_) => events.lock().unwrap().push('u'),
         Event::NoCopy(..) => events.lock().unwrap().push('n'),
     };
-    let result = read(&Reader { format, cache, large: 0, watch: &watch });
+    let result = read(&Reader { cache, large: 0, watch: &watch, ..Reader::new(format) });
     (result, events.into_inner().unwrap())
 }
 

@@ -1,9 +1,11 @@
 //! Reading tables from files on disk.
 
 mod blocks;
+mod bounds;
 mod copies;
 mod files;
 mod kinds;
+mod levels;
 mod parquet;
 mod random;
 mod text;

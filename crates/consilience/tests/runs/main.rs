@@ -4,6 +4,7 @@
 mod codebook;
 #[path = "../common/mod.rs"]
 mod common;
+mod guards;
 mod sites;
 mod wishes;
 
