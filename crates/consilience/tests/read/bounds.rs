@@ -24,7 +24,13 @@ fn a_bound_changes_nothing_of_a_table() {
     let row = |i: u32| {
         let note = if i % 1000 == 3 { "# a comment\n" } else { "" };
         let late = if i > 69_990 { "word".to_string() } else { (i % 5).to_string() };
-        format!("{note}{},{},{late},g{},{}\n", i % 7, f64::from(i) / 3.0, i % 90, i % 2 == 0)
+        format!(
+            "{note}{},{},{late},g{},{}\n",
+            i % 7,
+            f64::from(i) / 3.0,
+            i % 90,
+            i.is_multiple_of(2)
+        )
     };
     let text = "a,b,late,g,t\n".to_string() + &(0..70_000).map(row).collect::<String>();
     let plain = dir.write("p.csv", &text);
