@@ -4,7 +4,7 @@ use crate::study;
 use consilience::Error;
 use consilience::engine::Silent;
 use consilience::run::{Kept, Received, Run, SiteEntry, Stop};
-use consilience::site::{Key, Policy, answer};
+use consilience::site::{Asked, Key, Policy, answer};
 use consilience::study::StudyFile;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -110,7 +110,8 @@ fn keys_that_say_nothing_are_refused() {
     ] {
         let entry = |name: &str, key: &str| SiteEntry { name: name.into(), key: Some(key.into()) };
         let sites = [entry("leeds", &good), entry("york", &key)];
-        let error = Run::for_sites(study(STUDY), &sites, &folder.path().join("run"), [1; 32]).unwrap_err();
+        let error =
+            Run::for_sites(study(STUDY), &sites, &folder.path().join("run"), [1; 32]).unwrap_err();
         let text = error.to_string();
         assert!(error.is_input() && text.contains("key of `york`"), "{key}: {text}");
         assert!(text.contains(part), "{key}: {text}");
@@ -166,7 +167,14 @@ fn a_failure_makes_room_for_an_answer() {
         run.receive(std::slice::from_ref(&letter)).unwrap().pop().unwrap().1
     };
     let from = [folder.path().join("d.csv").display().to_string()];
-    let honest = answer(&question(), &from, "leeds", &Policy::default(), &[], Some(&key));
+    let honest = answer(&Asked {
+        question: &question(),
+        data: &from,
+        site: "leeds",
+        policy: &Policy::trusting(),
+        log: &[],
+        key: Some(&key),
+    });
     let honest = honest.unwrap().bytes;
     let failure = failed(&honest, &key, "the disk is gone");
     assert!(matches!(receive(&failure), Received::New(_)));
