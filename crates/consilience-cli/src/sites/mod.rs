@@ -23,6 +23,11 @@ fn io(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
 }
 
 pub fn ask(arguments: &AskArguments) -> Result<ExitCode> {
+    if arguments.sums && arguments.keys.is_none() {
+        return Err(Error::input(
+            "--sums needs the public keys of all sites: --keys FILE, with a line NAME = \"PUBLIC KEY\" for each",
+        ));
+    }
     let study = StudyFile::read_with(&arguments.study.study, &arguments.study.overrides())?;
     if arguments.keep_draws.is_some() {
         return Err(Error::input(
@@ -30,16 +35,22 @@ pub fn ask(arguments: &AskArguments) -> Result<ExitCode> {
         ));
     }
     let wishes = arguments.wishes.of(&study.study, None)?;
-    let mut run = Run::for_sites(study, &sites(arguments)?, &arguments.run, random()?)?;
+    let (sites, folder) = (sites(arguments)?, &arguments.run);
+    let mut run = if arguments.sums {
+        Run::for_sums(study, &sites, folder, random()?)?
+    } else {
+        Run::for_sites(study, &sites, folder, random()?)?
+    };
     run.deliver(&wishes)?;
     match run.coordinate(&Stop, &Silent) {
         Err(Error::Waiting(waiting)) => {
             let folder = word(run.folder());
             print(&format!(
-                "Round {} is asked of {}. Send each of them\n  {}\nA site answers with\n  consilience answer QUESTION --data ITS-DATA --site ITS-NAME\nand what comes back goes into\n  consilience combine {folder} ANSWER…\n",
+                "Round {} is asked of {}. Send each of them\n  {}\nA site answers with\n  consilience answer QUESTION --data ITS-DATA --site ITS-NAME{}\nand what comes back goes into\n  consilience combine {folder} ANSWER…\n",
                 waiting.round,
                 counted(waiting.shards, "site"),
                 word(&waiting.question),
+                if arguments.sums { " --key ITS-KEY --keys KEYS" } else { "" },
             ))?;
             Ok(ExitCode::SUCCESS)
         }
@@ -60,17 +71,7 @@ fn sites(arguments: &AskArguments) -> Result<Vec<SiteEntry>> {
         None => arguments.sites.replace(',', "\n"),
     };
     let names = text.lines().map(str::trim).filter(|name| !name.is_empty());
-    let keys: Option<BTreeMap<String, String>> = match &arguments.keys {
-        None => None,
-        Some(path) => {
-            let text = std::fs::read_to_string(path).map_err(io(path))?;
-            let keys = toml::from_str(&text).map_err(|e| {
-                let message = format!("a line NAME = \"PUBLIC KEY\" per site is needed: {e}");
-                Error::input_at(Place::file(path), message)
-            })?;
-            Some(keys)
-        }
-    };
+    let keys = arguments.keys.as_deref().map(read_keys).transpose()?;
     let entry = |name: &str| {
         let key = match &keys {
             None => None,
@@ -84,12 +85,22 @@ fn sites(arguments: &AskArguments) -> Result<Vec<SiteEntry>> {
     names.map(entry).collect()
 }
 
+/// The sites' public keys by name.
+fn read_keys(path: &Path) -> Result<BTreeMap<String, String>> {
+    let text = std::fs::read_to_string(path).map_err(io(path))?;
+    toml::from_str(&text).map_err(|e| {
+        let message = format!("a line NAME = \"PUBLIC KEY\" per site is needed: {e}");
+        Error::input_at(Place::file(path), message)
+    })
+}
+
 pub fn answer(arguments: &AnswerArguments) -> Result<ExitCode> {
     let policy = match &arguments.policy {
         Some(path) => Policy::read(path)?,
         None => Policy::default(),
     };
     let key = arguments.key.as_deref().map(Key::read).transpose()?;
+    let keys = arguments.keys.as_deref().map(read_keys).transpose()?;
     let log = if policy.has_log() { read_log(&policy.log)? } else { Vec::new() };
     let (question, site) = (&arguments.question, &arguments.site);
     let asked = Asked {
@@ -99,6 +110,7 @@ pub fn answer(arguments: &AnswerArguments) -> Result<ExitCode> {
         policy: &policy,
         log: &log,
         key: key.as_ref(),
+        keys: keys.as_ref(),
     };
     if arguments.look {
         print(&consilience::site::look(&asked)?)?;
