@@ -51,7 +51,8 @@ impl Layout {
     pub(super) fn new(model: &Arc<Model>, points: usize, order: usize) -> Layout {
         let spreads = spreads(model);
         let mut derivatives = Vec::new();
-        let mut add = |unit: i32, parameter: usize| derivatives.push(Derivative { unit, parameter });
+        let mut add =
+            |unit: i32, parameter: usize| derivatives.push(Derivative { unit, parameter });
         if order > 0 {
             spreads.iter().enumerate().for_each(|(i, e)| add(-e, i));
         }
@@ -93,9 +94,10 @@ pub(crate) fn encode(
     let mut rest = numbers;
     for own in layout {
         for _ in 0..own.points {
-            let (at, after) = rest.split_at_checked(1 + own.derivatives.len()).ok_or_else(|| {
-                Error::numeric("an answer has fewer numbers than its question asks for")
-            })?;
+            let (at, after) =
+                rest.split_at_checked(1 + own.derivatives.len()).ok_or_else(|| {
+                    Error::numeric("an answer has fewer numbers than its question asks for")
+                })?;
             rest = after;
             if at[0] == f64::NEG_INFINITY {
                 // From −2¹¹⁴ down to −1.25 · 2¹¹⁴.
@@ -341,7 +343,8 @@ mod tests {
             for s in 0..shards {
                 let value = if s < never { f64::NEG_INFINITY } else { low };
                 let own = [value, 1.0, f64::NAN, 2.0, 3.0, 4.0];
-                let own = if s < never { own } else { own.map(|x| if x.is_nan() { 0.5 } else { x }) };
+                let own =
+                    if s < never { own } else { own.map(|x| if x.is_nan() { 0.5 } else { x }) };
                 let whole = encode(&layout, &own, &mut || noise(&mut rng)).unwrap();
                 total.iter_mut().zip(whole).for_each(|(sum, x)| *sum = sum.wrapping_add(x));
             }

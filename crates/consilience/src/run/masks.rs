@@ -70,7 +70,9 @@ pub(super) fn check_sites<'a>(
     let mut circle = Vec::new();
     for (name, key) in sites {
         let key = key.ok_or_else(|| {
-            format!("the key of `{name}` is not known; sums only need the keys of all sites (--keys)")
+            format!(
+                "the key of `{name}` is not known; sums only need the keys of all sites (--keys)"
+            )
         })?;
         circle.push((name.to_string(), key.to_ascii_lowercase()));
     }
@@ -287,7 +289,10 @@ mod tests {
                     plain.push(answer);
                 }
                 let replies = |k: usize| [Reply::Masked(hidden[k].clone())];
-                assert_eq!(check_replies(&replies(0), std::slice::from_ref(question), true), Ok(()));
+                assert_eq!(
+                    check_replies(&replies(0), std::slice::from_ref(question), true),
+                    Ok(())
+                );
                 let refused = |reply: Reply, sums: bool| {
                     check_replies(&[reply], std::slice::from_ref(question), sums).unwrap_err()
                 };

@@ -221,7 +221,9 @@ fn summable(study: &Study) -> Result<()> {
     if combine != Combine::Exact {
         return wrong(
             "evidence.combine",
-            format!("--sums is for combine = \"exact\"; \"{combine}\" needs every site's own answers"),
+            format!(
+                "--sums is for combine = \"exact\"; \"{combine}\" needs every site's own answers"
+            ),
         );
     }
     match study.select.as_ref().map(|select| select.method) {

@@ -99,9 +99,6 @@ pub(super) fn prepare(asked: &Asked) -> Result<Prepared> {
     let who = (file.header.run.as_deref().unwrap_or_default(), file.signer.as_deref());
     policy.allow(&file.header.study, who, file.questions(), context.sums, log)?;
     let circle = Circle::of(asked, &file)?;
-    if let Some(circle) = &circle {
-        circle.apart(&file.header.study, file.questions(), policy, log)?;
-    }
     let outline = Outline::of_named_columns(study)?;
     let columns = outline.columns();
     if crate::run::schema_hash(columns.iter().map(String::as_str)) != file.header.schema {
@@ -161,6 +158,9 @@ pub(super) fn prepare(asked: &Asked) -> Result<Prepared> {
         }
     }
     policy.afford(&file.header.question, &cost, log)?;
+    if let Some(circle) = &circle {
+        circle.apart(&file, &cost, policy, log)?;
+    }
     let dropped = dropped as u64;
     Ok(Prepared {
         file,

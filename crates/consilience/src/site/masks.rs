@@ -1,8 +1,7 @@
 //! What a site looks at before it answers under masks: who the others are, and what it has answered before.
 
 use super::answer::Asked;
-use super::policy::{LogEntry, Policy, refuse};
-use crate::question::Question;
+use super::policy::{Cost, LogEntry, Policy, refuse};
 use crate::run::{Key, Masks, QuestionFile};
 use crate::{Error, Place, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -83,20 +82,25 @@ impl Circle {
         Masks::new(site, key, &self.0, run, file.digest())
     }
 
-    /// An error if sums over these sites, with those that this study was answered for before, would tell what one site
-    /// said: sums over lists that differ by one site differ by its answer.
+    /// An error if sums over these sites, with those that this study or its designs were answered for before, would tell
+    /// what one site said: sums over lists that differ by one site differ by its answer.
     pub fn apart(
         &self,
-        study: &str,
-        questions: &[Question],
+        file: &QuestionFile,
+        cost: &Cost,
         policy: &Policy,
         log: &[LogEntry],
     ) -> Result<()> {
-        if policy.allow_dropout || !questions.iter().any(|q| q.layout().is_some()) {
+        if policy.allow_dropout || !file.questions().iter().any(|q| q.layout().is_some()) {
             return Ok(());
         }
         let own = self.names();
-        let before = log.iter().filter(|entry| entry.study == study && !entry.sites.is_empty());
+        // A study is easily made another: the designs tell that it asks the same.
+        let alike = |entry: &&LogEntry| {
+            entry.study == file.header.study
+                || entry.designs.iter().any(|design| cost.designs.contains(design))
+        };
+        let before = log.iter().filter(alike).filter(|entry| !entry.sites.is_empty());
         let mut lists: BTreeSet<Vec<String>> = before.map(|entry| entry.sites.clone()).collect();
         if lists.contains(&own) {
             return Ok(());
@@ -106,7 +110,7 @@ impl Circle {
             return Ok(());
         };
         refuse(format!(
-            "this study was answered before for sums over other sites, and with sums over these the answers of `{single}` alone could be computed; leave out two or more at once, or set allow_dropout = true"
+            "this study, or a design of it, was answered before for sums over other sites, and with sums over these the answers of `{single}` alone could be computed; leave out two or more at once, or set allow_dropout = true"
         ))
     }
 }

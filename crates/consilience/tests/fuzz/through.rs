@@ -79,7 +79,8 @@ impl Honest {
         let data = [self.folder.join(format!("{site}.csv")).display().to_string()];
         // A question may ask for more than there is time for, which is what the policy is for.
         let policy = &Policy { max_draws: Some(2000), ..Policy::trusting() };
-        Ok(answer(&Asked { question, data: &data, site, policy, log: &[], key: None, keys: None })?.bytes)
+        Ok(answer(&Asked { question, data: &data, site, policy, log: &[], key: None, keys: None })?
+            .bytes)
     }
 
     /// Removes what a coordinator wrote since, and puts this file back.
