@@ -66,6 +66,7 @@ impl Hospital {
             policy: &self.policy,
             log: &self.log,
             key: Some(&key),
+            keys: None,
         };
         let sent = answer(&asked)?;
         assert!(look(&asked).unwrap().contains("The policy would let it be answered"));
@@ -181,7 +182,7 @@ fn studies_that_differ_by_few_rows_are_refused() {
 
 /// What a question file holds.
 type Posed = (Option<Context>, Vec<Question>);
-type Context = (String, Vec<String>, Vec<u32>, Learned, Vec<f64>);
+type Context = (String, Vec<String>, Vec<u32>, Learned, Vec<f64>, bool, Vec<String>);
 type Learned =
     (Vec<(Vec<consilience::data::Request>, Vec<consilience::data::Fact>)>, Vec<SurveyAnswer>);
 

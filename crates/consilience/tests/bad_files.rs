@@ -70,7 +70,7 @@ impl Federation {
         let data = [self.folder.path().join(format!("{site}.csv")).display().to_string()];
         let key = Some(&self.keys[key]);
         let (question, policy) = (&self.question(), &Policy::trusting());
-        Ok(answer(&Asked { question, data: &data, site, policy, log: &[], key })?.bytes)
+        Ok(answer(&Asked { question, data: &data, site, policy, log: &[], key, keys: None })?.bytes)
     }
 
     /// Takes in one file of these bytes.

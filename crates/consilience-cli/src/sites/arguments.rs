@@ -57,6 +57,10 @@ pub struct AskArguments {
     /// Take only signed answers: a TOML file with a line `NAME = \"PUBLIC KEY\"` for every site
     #[arg(long, value_name = "FILE")]
     pub keys: Option<PathBuf>,
+    /// Have sites tell only the sums of their answers about models: they come masked. Needs --keys
+    /// and three sites or more; docs/federation.md, \"Sums only\"
+    #[arg(long)]
+    pub sums: bool,
     #[command(flatten)]
     pub wishes: WishArguments,
     /// Refused, since the draws of a site's chains stay with it
@@ -89,6 +93,10 @@ pub struct AnswerArguments {
     /// The secret key to sign the answer with, made by `consilience keygen`
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
+    /// The public keys of all sites, as this site knows them (TOML, a line `NAME = \"PUBLIC KEY\"`
+    /// each): needed where only sums are told
+    #[arg(long, value_name = "FILE")]
+    pub keys: Option<PathBuf>,
     /// Answer nothing: print all there is to judge, with every design column on these data, the
     /// range of the points and the budget
     #[arg(long)]

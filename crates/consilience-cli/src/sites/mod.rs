@@ -27,6 +27,11 @@ fn io(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
 }
 
 pub fn ask(arguments: &AskArguments) -> Result<ExitCode> {
+    if arguments.sums && arguments.keys.is_none() {
+        return Err(Error::input(
+            "--sums needs the public keys of all sites: --keys FILE, with a line NAME = \"PUBLIC KEY\" for each",
+        ));
+    }
     let study = StudyFile::read_with(&arguments.study.study, &arguments.study.overrides())?;
     if arguments.keep_draws.is_some() {
         return Err(Error::input(
@@ -34,16 +39,22 @@ pub fn ask(arguments: &AskArguments) -> Result<ExitCode> {
         ));
     }
     let wishes = arguments.wishes.of(&study.study, None)?;
-    let mut run = Run::for_sites(study, &sites(arguments)?, &arguments.run, random()?)?;
+    let (sites, folder) = (sites(arguments)?, &arguments.run);
+    let mut run = if arguments.sums {
+        Run::for_sums(study, &sites, folder, random()?)?
+    } else {
+        Run::for_sites(study, &sites, folder, random()?)?
+    };
     run.deliver(&wishes)?;
     match run.coordinate(&Stop, &Silent) {
         Err(Error::Waiting(waiting)) => {
             let folder = word(run.folder());
             print(&format!(
-                "Round {} is asked of {}. Send each of them\n  {}\nA site answers with\n  consilience answer QUESTION --data ITS-DATA --site ITS-NAME\nand what comes back goes into\n  consilience combine {folder} ANSWER…\n",
+                "Round {} is asked of {}. Send each of them\n  {}\nA site answers with\n  consilience answer QUESTION --data ITS-DATA --site ITS-NAME{}\nand what comes back goes into\n  consilience combine {folder} ANSWER…\n",
                 waiting.round,
                 counted(waiting.shards, "site"),
                 word(&waiting.question),
+                if arguments.sums { " --key ITS-KEY --keys KEYS" } else { "" },
             ))?;
             Ok(ExitCode::SUCCESS)
         }
@@ -64,17 +75,7 @@ fn sites(arguments: &AskArguments) -> Result<Vec<SiteEntry>> {
         None => arguments.sites.replace(',', "\n"),
     };
     let names = text.lines().map(str::trim).filter(|name| !name.is_empty());
-    let keys: Option<BTreeMap<String, String>> = match &arguments.keys {
-        None => None,
-        Some(path) => {
-            let text = std::fs::read_to_string(path).map_err(io(path))?;
-            let keys = toml::from_str(&text).map_err(|e| {
-                let message = format!("a line NAME = \"PUBLIC KEY\" per site is needed: {e}");
-                Error::input_at(Place::file(path), message)
-            })?;
-            Some(keys)
-        }
-    };
+    let keys = arguments.keys.as_deref().map(read_keys).transpose()?;
     let entry = |name: &str| {
         let key = match &keys {
             None => None,
@@ -88,12 +89,23 @@ fn sites(arguments: &AskArguments) -> Result<Vec<SiteEntry>> {
     names.map(entry).collect()
 }
 
+/// The sites' public keys by name.
+fn read_keys(path: &Path) -> Result<BTreeMap<String, String>> {
+    let text = std::fs::read_to_string(path).map_err(io(path))?;
+    toml::from_str(&text).map_err(|e| {
+        let message = format!("a line NAME = \"PUBLIC KEY\" per site is needed: {e}");
+        Error::input_at(Place::file(path), message)
+    })
+}
+
 /// What a site answers with.
 pub(crate) struct Desk<'a> {
     data: &'a [String],
     site: &'a str,
     policy: Option<&'a Path>,
     key: Option<&'a Path>,
+    /// The public keys of all sites, as this one knows them.
+    keys: Option<&'a Path>,
 }
 
 impl<'a> Desk<'a> {
@@ -103,29 +115,27 @@ impl<'a> Desk<'a> {
             site: &arguments.site,
             policy: arguments.policy.as_deref(),
             key: arguments.key.as_deref(),
+            keys: arguments.keys.as_deref(),
         }
     }
 
-    /// The policy, what the log says, and the key. Read for every question anew, so that a change counts at once.
-    fn open(&self) -> Result<(Policy, Vec<LogEntry>, Option<Key>)> {
+    /// The policy, what the log says, and the keys. Read for every question anew, so that a change counts at once.
+    fn open(&self) -> Result<Opened> {
         let policy = match self.policy {
             Some(path) => Policy::read(path)?,
             None => Policy::default(),
         };
         let key = self.key.map(secret::read).transpose()?;
+        let keys = self.keys.map(read_keys).transpose()?;
         let log = if policy.has_log() { read_log(&policy.log)? } else { Vec::new() };
-        Ok((policy, log, key))
+        Ok(Opened { policy, log, key, keys })
     }
 
     /// A question as it came to this site.
-    fn asked<'b>(
-        &'b self,
-        question: &'b Path,
-        policy: &'b Policy,
-        log: &'b [LogEntry],
-        key: Option<&'b Key>,
-    ) -> Asked<'b> {
-        Asked { question, data: self.data, site: self.site, policy, log, key }
+    fn asked<'b>(&'b self, question: &'b Path, opened: &'b Opened) -> Asked<'b> {
+        let Opened { policy, log, key, keys } = opened;
+        let (data, site) = (self.data, self.site);
+        Asked { question, data, site, policy, log, key: key.as_ref(), keys: keys.as_ref() }
     }
 
     /// Whether a question could be answered at all.
@@ -133,6 +143,14 @@ impl<'a> Desk<'a> {
         consilience::site::check_name(self.site)?;
         self.open().map(|_| ())
     }
+}
+
+/// What stands in the files that a site answers with.
+struct Opened {
+    policy: Policy,
+    log: Vec<LogEntry>,
+    key: Option<Key>,
+    keys: Option<BTreeMap<String, String>>,
 }
 
 /// An answer file that was written.
@@ -145,8 +163,9 @@ pub(crate) struct Written {
 
 /// Answers one question file under the policy, and writes it down in the log and the answer to the target.
 pub(crate) fn answer_one(desk: &Desk, question: &Path, target: &Path) -> Result<Written> {
-    let (policy, log, key) = desk.open()?;
-    let mut answer = consilience::site::answer(&desk.asked(question, &policy, &log, key.as_ref()))?;
+    let opened = desk.open()?;
+    let mut answer = consilience::site::answer(&desk.asked(question, &opened))?;
+    let Opened { policy, key, .. } = opened;
     // Written down before it is there to be sent: what has left is never missing from the log.
     if policy.has_log() {
         answer.entry.time = utc(SystemTime::now());
@@ -172,8 +191,7 @@ pub fn answer(arguments: &AnswerArguments) -> Result<ExitCode> {
     };
     if arguments.look {
         let desk = Desk::of(arguments);
-        let (policy, log, key) = desk.open()?;
-        print(&consilience::site::look(&desk.asked(question, &policy, &log, key.as_ref()))?)?;
+        print(&consilience::site::look(&desk.asked(question, &desk.open()?))?)?;
         return Ok(ExitCode::SUCCESS);
     }
     let stem = question.file_stem().unwrap_or_default().to_string_lossy().into_owned();

@@ -2,6 +2,7 @@
 
 use super::checks::{Fault, ensure, finite, numbers};
 use super::expand::{expansion, sum_of};
+use super::fixed::{self, Layout, Rounding};
 use super::points::{self, Points};
 use super::{Kind, wire};
 use crate::Result;
@@ -50,14 +51,17 @@ impl Kind for Cubic {
     fn answer(&self, shard: &Shard) -> Result<Self::Answer> {
         points::on_each(&self.0, shard, |target, asked| {
             let theta = asked.thetas.row(0);
-            let at = target.expand(theta);
+            let mut at = target.expand(theta);
             let step = |bend: f64| STEP / (-bend).max(f64::MIN_POSITIVE).sqrt().max(1e-100);
             let steps: Vec<f64> = at.hessian.diagonal().into_iter().map(step).collect();
-            let thirds = if at.value.is_finite() && finite(&steps) {
+            let mut thirds = if at.value.is_finite() && finite(&steps) {
                 Thirds::of(target, theta, &at.hessian, &steps)
             } else {
                 Thirds(vec![0.0; Thirds::count(theta.len())])
             };
+            let rounding = Rounding::of(&asked.model);
+            rounding.expansion(&mut at);
+            rounding.thirds(&mut thirds.0);
             (at, thirds)
         })
     }
@@ -78,9 +82,37 @@ impl Kind for Cubic {
         let sum = |m: usize| {
             let parts: Vec<&Expansion> = answers.iter().map(|answer| &answer[m].0).collect();
             let thirds: Vec<&[f64]> = answers.iter().map(|a| a[m].1.0.as_slice()).collect();
-            (sum_of(&parts), Thirds(ExactSum::of_each(&thirds)))
+            let (at, mut thirds) = (sum_of(&parts), ExactSum::of_each(&thirds));
+            if !at.value.is_finite() {
+                thirds.fill(0.0);
+            }
+            (at, Thirds(thirds))
         };
         Some((0..self.0.len()).map(sum).collect())
+    }
+
+    fn layout(&self) -> Option<Vec<Layout>> {
+        Some(self.0.iter().map(|asked| Layout::new(&asked.model, 1, 3)).collect())
+    }
+
+    fn numbers(answer: &Self::Answer) -> Vec<f64> {
+        let mut out = Vec::new();
+        for (at, thirds) in answer {
+            fixed::push(at, &mut out);
+            out.extend_from_slice(&thirds.0);
+        }
+        out
+    }
+
+    fn of_numbers(&self, mut numbers: &[f64]) -> Option<Self::Answer> {
+        let mut each = |asked: &Points| {
+            let d = asked.model.dim();
+            let at = fixed::pull(&mut numbers, d)?;
+            let (thirds, rest) = numbers.split_at_checked(Thirds::count(d))?;
+            numbers = rest;
+            Some((at, Thirds(thirds.to_vec())))
+        };
+        self.0.iter().map(&mut each).collect()
     }
 
     fn explain(&self) -> String {

@@ -1,6 +1,7 @@
 //! The log densities of models at a few points, to second order.
 
 use super::checks::{Fault, ensure, numbers};
+use super::fixed::{self, Layout, Rounding};
 use super::points::{self, Points};
 use super::{Kind, wire};
 use crate::Result;
@@ -42,7 +43,13 @@ impl Kind for Expand {
 
     fn answer(&self, shard: &Shard) -> Result<Self::Answer> {
         points::on_each(&self.0, shard, |target, asked| {
-            asked.rows().map(|theta| target.expand(theta)).collect()
+            let rounding = Rounding::of(&asked.model);
+            let expand = |theta: &[f64]| {
+                let mut at = target.expand(theta);
+                rounding.expansion(&mut at);
+                at
+            };
+            asked.rows().map(expand).collect()
         })
     }
 
@@ -60,6 +67,22 @@ impl Kind for Expand {
         };
         let points = |m: usize| (0..self.0[m].thetas.rows()).map(|k| sum(m, k)).collect();
         Some((0..self.0.len()).map(points).collect())
+    }
+
+    fn layout(&self) -> Option<Vec<Layout>> {
+        Some(self.0.iter().map(|a| Layout::new(&a.model, a.thetas.rows(), 2)).collect())
+    }
+
+    fn numbers(answer: &Self::Answer) -> Vec<f64> {
+        let mut out = Vec::new();
+        answer.iter().flatten().for_each(|at| fixed::push(at, &mut out));
+        out
+    }
+
+    fn of_numbers(&self, mut numbers: &[f64]) -> Option<Self::Answer> {
+        let mut at = |asked: &Points| fixed::pull(&mut numbers, asked.model.dim());
+        let mut all = |asked: &Points| (0..asked.thetas.rows()).map(|_| at(asked)).collect();
+        self.0.iter().map(&mut all).collect()
     }
 
     fn explain(&self) -> String {
@@ -115,13 +138,16 @@ pub(super) fn expansion(at: &Expansion, d: usize) -> Fault {
     )
 }
 
-/// The expansion of the sum, number by number, whatever the order of the parts.
+/// The expansion of the sum, number by number, whatever the order of the parts; without derivatives where it is −∞.
 pub(super) fn sum_of(parts: &[&Expansion]) -> Expansion {
     let each = |own: &dyn Fn(&Expansion) -> &[f64]| {
         ExactSum::of_each(&parts.iter().map(|part| own(part)).collect::<Vec<_>>())
     };
     let mut sum = Expansion::zeros(parts[0].gradient.len());
     sum.value = ExactSum::of(parts.iter().map(|p| p.value));
+    if !sum.value.is_finite() {
+        return sum;
+    }
     sum.gradient = each(&|part| &part.gradient);
     for i in 0..sum.gradient.len() {
         // Hessians are symmetric, whatever somebody sends.

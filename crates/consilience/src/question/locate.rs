@@ -2,6 +2,7 @@
 
 use super::checks::{Fault, ensure, numbers};
 use super::expand::{expansion, sum_of};
+use super::fixed::{self, Layout, Rounding};
 use super::points::{self, Points};
 use super::{Kind, wire};
 use crate::Result;
@@ -52,7 +53,9 @@ impl Kind for Locate {
 
     fn answer(&self, shard: &Shard) -> Result<Self::Answer> {
         points::on_each(&self.0, shard, |target, asked| {
-            parabola(target.likelihood(), asked.thetas.row(0))
+            let mut found = parabola(target.likelihood(), asked.thetas.row(0));
+            Rounding::of(&asked.model).expansion(&mut found);
+            found
         })
     }
 
@@ -66,6 +69,20 @@ impl Kind for Locate {
     fn merge(&self, answers: &[Self::Answer]) -> Option<Self::Answer> {
         let sum = |m: usize| sum_of(&answers.iter().map(|answer| &answer[m]).collect::<Vec<_>>());
         Some((0..self.0.len()).map(sum).collect())
+    }
+
+    fn layout(&self) -> Option<Vec<Layout>> {
+        Some(self.0.iter().map(|asked| Layout::new(&asked.model, 1, 2)).collect())
+    }
+
+    fn numbers(answer: &Self::Answer) -> Vec<f64> {
+        let mut out = Vec::new();
+        answer.iter().for_each(|at| fixed::push(at, &mut out));
+        out
+    }
+
+    fn of_numbers(&self, mut numbers: &[f64]) -> Option<Self::Answer> {
+        self.0.iter().map(|asked| fixed::pull(&mut numbers, asked.model.dim())).collect()
     }
 
     fn explain(&self) -> String {

@@ -11,6 +11,7 @@ mod describe;
 mod expand;
 mod explore;
 mod fit;
+pub(crate) mod fixed;
 mod locate;
 mod points;
 pub(crate) mod room;
@@ -26,6 +27,7 @@ pub use describe::Describe;
 pub use expand::Expand;
 pub use explore::Explore;
 pub use fit::{Fit, FitAnswer};
+pub use fixed::Layout;
 pub use locate::Locate;
 pub use points::Points;
 pub use statistics::Statistics;
@@ -67,6 +69,22 @@ pub trait Kind: Message {
 
     /// The answers of several shards as one, where only that is needed of them.
     fn merge(&self, _answers: &[Self::Answer]) -> Option<Self::Answer> {
+        None
+    }
+
+    /// How the numbers of its answers stand in line, where answers may be added up in fixed point: then a sum can be
+    /// told without its terms. `None`: they may not.
+    fn layout(&self) -> Option<Vec<Layout>> {
+        None
+    }
+
+    /// An answer's numbers in that order, if it has one.
+    fn numbers(_answer: &Self::Answer) -> Vec<f64> {
+        Vec::new()
+    }
+
+    /// The answer that these numbers make, as many as the layout has.
+    fn of_numbers(&self, _numbers: &[f64]) -> Option<Self::Answer> {
         None
     }
 
@@ -195,6 +213,20 @@ macro_rules! kinds {
                 }
             }
 
+            /// How the numbers of its answers stand in line, where they may be added up in fixed point.
+            pub fn layout(&self) -> Option<Vec<Layout>> {
+                match self { $(Question::$kind(q) => q.layout()),* }
+            }
+
+            /// The answer that these numbers make, as many as its layout has.
+            pub(crate) fn of_numbers(&self, numbers: &[f64]) -> Option<Answer> {
+                match self {
+                    $(Question::$kind(q) => {
+                        q.of_numbers(numbers).map(|a| Answer::$kind(Box::new(a)))
+                    }),*
+                }
+            }
+
             /// What it wants to know, in plain words.
             pub fn explain(&self) -> String {
                 match self { $(Question::$kind(q) => q.explain()),* }
@@ -237,6 +269,11 @@ macro_rules! kinds {
             /// What it tells, in plain words: whole lines.
             pub fn explain(&self) -> String {
                 match self { $(Answer::$kind(a) => $kind::explain_answer(a)),* }
+            }
+
+            /// Its numbers, in the order of its question's layout.
+            pub(crate) fn numbers(&self) -> Vec<f64> {
+                match self { $(Answer::$kind(a) => $kind::numbers(a)),* }
             }
 
             /// The columns whose sums of products it holds.

@@ -1,6 +1,7 @@
 //! The log densities of models at many points.
 
 use super::checks::{Fault, ensure, numbers};
+use super::fixed::{self, Layout};
 use super::points::{self, Points};
 use super::{Kind, wire};
 use crate::Result;
@@ -38,6 +39,7 @@ impl Kind for Weigh {
         points::on_each(&self.0, shard, |target, asked| {
             let mut out = vec![0.0; asked.thetas.rows()];
             target.log_densities(&asked.thetas, &mut out);
+            fixed::round_values(&mut out);
             out
         })
     }
@@ -60,6 +62,23 @@ impl Kind for Weigh {
             ExactSum::of_each(&parts)
         };
         Some((0..self.0.len()).map(sums).collect())
+    }
+
+    fn layout(&self) -> Option<Vec<Layout>> {
+        Some(self.0.iter().map(|a| Layout::new(&a.model, a.thetas.rows(), 0)).collect())
+    }
+
+    fn numbers(answer: &Self::Answer) -> Vec<f64> {
+        answer.concat()
+    }
+
+    fn of_numbers(&self, mut numbers: &[f64]) -> Option<Self::Answer> {
+        let mut each = |asked: &Points| {
+            let (own, rest) = numbers.split_at_checked(asked.thetas.rows())?;
+            numbers = rest;
+            Some(own.to_vec())
+        };
+        self.0.iter().map(&mut each).collect()
     }
 
     fn explain(&self) -> String {

@@ -173,6 +173,11 @@ impl Run {
                 "combine = \"{combine}\" makes draws of the posterior from those of chains on every shard, and a site's stay with the site; use combine = \"exact\"",
             ));
         }
+        if self.manifest.tells_sums() && (extras.leave_one_out || extras.shard_details) {
+            return wrong(
+                "this run tells only sums over all sites, and --leave-one-out and --shard-details need what each of them says; do without, or begin another run without --sums",
+            );
+        }
         if extras.draws != known.draws && self.rounds()? > 0 {
             return wrong(
                 "this run has begun with another --keep-draws, or without it, and answers nothing twice; name a new folder",

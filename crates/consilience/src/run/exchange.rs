@@ -2,10 +2,11 @@
 
 use super::decode::decode;
 use super::directory::Run;
+use super::masks;
 use super::message::{self, AnswerHeader, FileKind, LARGEST_LETTER, QuestionHeader, Reply, hex};
 use crate::draft::make_folder;
 use crate::plan::Learned;
-use crate::question::{Answer, Question, room};
+use crate::question::{Answer, Question, fixed, room};
 use crate::{Error, Place, Result};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -36,6 +37,10 @@ pub(crate) struct Context {
     pub learned: Learned,
     /// The scales of priors under which models are compared too.
     pub scales: Vec<f64>,
+    /// Whether only sums over all sites are told, and no site's answer.
+    pub sums: bool,
+    /// The sites' public keys by their numbers, where only sums are told.
+    pub keys: Vec<String>,
 }
 
 /// A question file that was read and is sound in itself.
@@ -46,6 +51,7 @@ pub struct QuestionFile {
     /// The public key it is signed with.
     pub signer: Option<String>,
     posed: Posed,
+    digest: [u8; 32],
 }
 
 impl QuestionFile {
@@ -79,10 +85,14 @@ impl QuestionFile {
             return Err("only questions for sites name their run".into());
         }
         room::fits(&posed.questions, posed.context.is_some())?;
-        if question_hash(&header, &posed.questions) != header.question {
+        if posed.context.as_ref().is_some_and(|c| c.sums) {
+            masks::only_sums(&posed.questions)?;
+        }
+        let digest = question_digest(&header, &posed)?;
+        if hash_of(&digest) != header.question {
             return Err("its questions are not those that its hash names".into());
         }
-        Ok(QuestionFile { header, signer, posed })
+        Ok(QuestionFile { header, signer, posed, digest })
     }
 
     /// At most how many bytes a file of answers to it has.
@@ -91,6 +101,9 @@ impl QuestionFile {
         const HEADER: u64 = 64 << 10;
         let each = self.questions().iter().map(Question::largest_answer);
         let largest = each.fold(HEADER, u64::saturating_add);
+        let masked = self.questions().iter().filter(|_| self.tells_sums());
+        let masked = masked.filter_map(Question::layout).map(|l| 16 * fixed::count(&l) as u64);
+        let largest = masked.fold(largest, u64::saturating_add);
         if self.posed.context.is_some() { largest.min(LARGEST_LETTER) } else { largest }
     }
 
@@ -125,6 +138,16 @@ impl QuestionFile {
         self.posed.context.as_ref().is_some_and(named)
     }
 
+    /// Whether only sums over all sites are told.
+    pub(crate) fn tells_sums(&self) -> bool {
+        self.posed.context.as_ref().is_some_and(|context| context.sums)
+    }
+
+    /// What tells it from all others: of the questions, the run, and the sites where only sums are told.
+    pub(crate) fn digest(&self) -> &[u8; 32] {
+        &self.digest
+    }
+
     /// What a site must know beside the questions, if it is for sites.
     pub(crate) fn context(&self) -> Option<&Context> {
         self.posed.context.as_ref()
@@ -155,14 +178,23 @@ impl AnswerFile {
 
     /// Whether these can be answers to the questions, or what is wrong with them.
     pub fn fits(&self, question: &QuestionFile) -> std::result::Result<(), String> {
-        message::check(&self.replies, question.questions())
+        message::check(&self.replies, question.questions(), question.tells_sums())
     }
 
-    /// Per question the answer, or the error that came in its place.
+    /// How many masked numbers came in the place of the answer of this number, if they did.
+    pub fn masked(&self, number: usize) -> Option<usize> {
+        match self.replies.get(number) {
+            Some(Reply::Masked(hidden)) => Some(hidden.len()),
+            _ => None,
+        }
+    }
+
+    /// Per question the answer, or the error that came in its place; what is [`masked`](Self::masked) tells nothing.
     pub fn answers(&self) -> impl Iterator<Item = std::result::Result<&Answer, String>> {
         self.replies.iter().map(|reply| match reply {
             Reply::Answer(answer) => Ok(answer),
             Reply::Failure(failure) => Err(failure.clone().error(self.header.shard).to_string()),
+            Reply::Masked(_) => Err("it is masked, and tells nothing alone".into()),
         })
     }
 }
@@ -193,7 +225,15 @@ pub(super) enum FoundAnswer {
 }
 
 /// By which answers know their questions.
-fn question_hash(header: &QuestionHeader, questions: &[Question]) -> String {
+fn hash_of(digest: &[u8; 32]) -> String {
+    hex(&digest[..16])
+}
+
+/// What tells questions from all others.
+fn question_digest(
+    header: &QuestionHeader,
+    posed: &Posed,
+) -> std::result::Result<[u8; 32], String> {
     struct Summed(Sha256);
     impl Write for Summed {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -206,10 +246,15 @@ fn question_hash(header: &QuestionHeader, questions: &[Question]) -> String {
     }
     let QuestionHeader { study, partition, schema, run, .. } = header;
     let sum = Sha256::new().chain_update(study).chain_update(partition).chain_update(schema);
-    let sum = sum.chain_update(run.as_deref().unwrap_or(""));
+    let mut sum = sum.chain_update(run.as_deref().unwrap_or(""));
+    if let Some(context) = posed.context.as_ref().filter(|context| context.sums) {
+        // An answer that is masked for some sites is none for others.
+        sum.update("\nsums\n");
+        context.circle()?.iter().for_each(|(name, key)| sum.update(format!("{name} {key}\n")));
+    }
     // Not made in memory first: a question may be large.
-    let sum = postcard::to_io(questions, Summed(sum)).expect("a question can always be written");
-    hex(&sum.0.finalize())[..32].to_string()
+    let sum = postcard::to_io(&posed.questions, Summed(sum));
+    Ok(sum.expect("a question can always be written").0.finalize().into())
 }
 
 /// Writes a round's questions, unless they are there.
@@ -230,14 +275,15 @@ pub(super) fn pose(
         asks: questions.iter().map(|q| q.kind().to_string()).collect(),
         program: env!("CARGO_PKG_VERSION").into(),
     };
-    header.question = question_hash(&header, questions);
-    let question = header.question.clone();
+    let keys = manifest.shards.iter().filter(|_| manifest.tells_sums());
     let context = manifest.has_sites().then(|| Context {
         study: serde_json::to_string(&manifest.study).expect("a study can always be written"),
         sites: manifest.shards.iter().map(|s| s.name.clone()).collect(),
         active: manifest.active().into_iter().map(|s| s as u32).collect(),
         learned: learned.clone(),
         scales: manifest.extras.prior_scales.clone(),
+        sums: manifest.tells_sums(),
+        keys: keys.map(|s| s.key.clone().unwrap_or_default()).collect(),
     });
     let key = run.coordinator_key()?;
     let fits = room::fits(questions, context.is_some());
@@ -245,6 +291,12 @@ pub(super) fn pose(
         Error::input(format!("the question of round {round} cannot be asked: {why}"))
     })?;
     let posed = Posed { context, questions: questions.to_vec() };
+    if manifest.tells_sums() {
+        masks::only_sums(questions).map_err(Error::input)?;
+    }
+    let digest = question_digest(&header, &posed).map_err(Error::input)?;
+    header.question = hash_of(&digest);
+    let question = header.question.clone();
     let bytes = postcard::to_stdvec(&posed).expect("a question can always be written");
     let largest = run.largest_question();
     if bytes.len() as u64 > largest {
@@ -256,7 +308,7 @@ pub(super) fn pose(
     }
     let file = message::encode(FileKind::Question, &header, &bytes, key.as_ref().map(|k| &k.0));
     let signer = key.map(|key| key.public());
-    let asked = QuestionFile { header, signer, posed };
+    let asked = QuestionFile { header, signer, posed, digest };
     let path = asked.path(run);
     // A whole file of this name holds these questions; one that was damaged is written again.
     if std::fs::metadata(&path).map_or(true, |m| m.len() != file.len() as u64)
@@ -355,7 +407,7 @@ pub(super) fn examine(
         _ => {}
     }
     let replies: Vec<Reply> = decode(parsed.body)?;
-    message::check(&replies, asked.questions())?;
+    message::check(&replies, asked.questions(), asked.tells_sums())?;
     if header.failed != replies.iter().any(|r| matches!(r, Reply::Failure(_))) {
         return Err("its header and its content disagree on whether it failed".into());
     }

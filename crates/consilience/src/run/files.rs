@@ -2,6 +2,7 @@
 
 use super::directory::Run;
 use super::exchange::{FoundAnswer, answer_path, find, pose};
+use super::masks::{Hidden, reveal};
 use super::message::{AnswerHeader, Reply};
 use crate::compare::PartitionReport;
 use crate::engine::{Answered, Engine};
@@ -125,6 +126,12 @@ impl<'a> Files<'a> {
         partition.shards = self.active.len();
         partition.rows = sites.values().map(|h| h.rows as usize).sum();
         partition.dropped = sites.values().map(|h| h.dropped as usize).sum();
+        if manifest.tells_sums() {
+            let message = "the sites told only sums over all of them";
+            let advice =
+                "so nothing is known of whether they agree, nor of a result without one of them";
+            warnings.push(Warning::new(Level::Note, "sums-only", message, advice));
+        }
         for site in &manifest.without {
             let message = format!("the site `{site}` was left out");
             let advice = "its rows count for nothing in this result";
@@ -199,11 +206,13 @@ impl Engine for Files<'_> {
             })?;
         }
         let mut answers: Vec<Vec<Answer>> = questions.iter().map(|_| Vec::new()).collect();
+        let mut masked: Vec<Vec<Vec<Hidden>>> = questions.iter().map(|_| Vec::new()).collect();
         let mut first_failure: Option<(usize, usize, Error)> = None;
         for (place, replies) in replies.into_iter().flatten().enumerate() {
             for (question, reply) in replies.into_iter().enumerate() {
                 match reply {
                     Reply::Answer(answer) => answers[question].push(answer),
+                    Reply::Masked(hidden) => masked[question].push(hidden),
                     Reply::Failure(failure) => {
                         // The first by question, then by shard, as everywhere.
                         if first_failure.as_ref().is_none_or(|(q, ..)| question < *q) {
@@ -217,7 +226,16 @@ impl Engine for Files<'_> {
         if let Some((.., error)) = first_failure {
             return Err(error);
         }
-        let answers: Vec<Answers> = answers.into_iter().map(Answers::Each).collect();
+        let each = questions.iter().zip(answers.into_iter().zip(masked));
+        let all = |(question, (plain, hidden)): (&Question, (Vec<Answer>, Vec<Vec<Hidden>>))| {
+            // Files with some of each are refused one by one.
+            Ok(if hidden.len() == self.active.len() {
+                Answers::Sum(reveal(question, &hidden)?)
+            } else {
+                Answers::Each(plain)
+            })
+        };
+        let answers: Vec<Answers> = each.map(all).collect::<Result<_>>()?;
         if self.run.manifest().has_sites() {
             let mut learned = self.learned.lock().expect("nobody panics with it");
             for (question, answers) in questions.iter().zip(&answers) {

@@ -64,6 +64,9 @@ pub struct Coordinator {
     pub run: String,
     /// The public key that questions are signed with.
     pub key: String,
+    /// Whether only sums over all sites are told, and no site's answer.
+    #[serde(default)]
+    pub sums: bool,
 }
 
 /// A column of the data.
@@ -215,6 +218,9 @@ impl Manifest {
         if self.active().is_empty() {
             return Err("no site is left in it".into());
         }
+        if self.tells_sums() {
+            self.check_sums()?;
+        }
         Ok(())
     }
 
@@ -268,6 +274,17 @@ impl Manifest {
     /// Whether the shards are sites whose rows are not here.
     pub fn has_sites(&self) -> bool {
         self.shards.iter().any(|shard| shard.rows.is_none())
+    }
+
+    /// Whether only sums over all sites are told.
+    pub fn tells_sums(&self) -> bool {
+        self.coordinator.as_ref().is_some_and(|coordinator| coordinator.sums)
+    }
+
+    /// Whether sums over the sites that take part hide what each of them says.
+    pub(super) fn check_sums(&self) -> std::result::Result<(), String> {
+        let entry = |s: usize| (self.shards[s].name.as_str(), self.shards[s].key.as_deref());
+        super::masks::check_sites(self.active().into_iter().map(entry))
     }
 
     /// What a plan starts from, without the rows.

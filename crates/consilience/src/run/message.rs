@@ -12,9 +12,10 @@
 //! A file may come from anywhere and is not taken on trust: its length is checked before it is read,
 //! every part before it is used, and what it takes in memory while it is read (`decode.rs`).
 
+use super::masks::Hidden;
 use crate::error::plain;
 pub(crate) use crate::hex::{hex, unhex};
-use crate::question::{Answer, Question};
+use crate::question::{Answer, Question, fixed};
 use crate::{Error, Place, Result};
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use serde::de::DeserializeOwned;
@@ -137,6 +138,8 @@ impl AnswerHeader {
 pub(crate) enum Reply {
     Answer(Answer),
     Failure(Failure),
+    /// An answer under masks: only the sum over all sites tells anything.
+    Masked(Vec<Hidden>),
 }
 
 /// An error that the question and the rows make, whoever asks.
@@ -343,14 +346,34 @@ pub(crate) fn load(path: &Path, largest: u64) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Checks answers against their questions and says what is wrong with them.
-pub(super) fn check(replies: &[Reply], questions: &[Question]) -> std::result::Result<(), String> {
+/// Checks answers against their questions and says what is wrong with them. Where only `sums` are told, what can be
+/// added up is masked, and nowhere else anything is.
+pub(super) fn check(
+    replies: &[Reply],
+    questions: &[Question],
+    sums: bool,
+) -> std::result::Result<(), String> {
     if replies.len() != questions.len() {
         return Err(format!("it answers {} questions of {}", replies.len(), questions.len()));
     }
     for (reply, question) in replies.iter().zip(questions) {
-        if let Reply::Answer(answer) = reply {
-            question.accept(answer)?;
+        let layout = if sums { question.layout() } else { None };
+        match (reply, layout) {
+            (Reply::Failure(_), _) => {}
+            (Reply::Answer(answer), None) => question.accept(answer)?,
+            (Reply::Masked(hidden), Some(layout)) => {
+                let (found, wanted) = (hidden.len(), fixed::count(&layout));
+                if found != wanted {
+                    return Err(format!("it has {found} masked numbers, and {wanted} were asked"));
+                }
+            }
+            (Reply::Answer(_), Some(_)) => {
+                let kind = question.kind();
+                return Err(format!("it answers `{kind}` without masks in a run for sums only"));
+            }
+            (Reply::Masked(_), None) => {
+                return Err(format!("it masks the answer to `{}`, which is none", question.kind()));
+            }
         }
     }
     Ok(())

@@ -7,7 +7,7 @@ use super::manifest::{Coordinator, SchemaColumn, ShardEntry};
 use super::message::{self, AnswerHeader, FileKind, hex, sha256, unhex};
 use crate::compare::PartitionReport;
 use crate::plan::{Gathered, Outline};
-use crate::study::StudyFile;
+use crate::study::{Combine, SelectBy, Study, StudyFile};
 use crate::{Error, Place, Result};
 use ed25519_dalek::{SigningKey, VerifyingKey};
 use std::collections::{HashMap, HashSet};
@@ -44,7 +44,32 @@ impl Run {
         folder: &Path,
         random: [u8; 32],
     ) -> Result<Run> {
-        let study = study.into();
+        Run::of_sites(study.into(), sites, folder, random, false)
+    }
+
+    /// The same, but of log densities only sums over all sites are told, and no site's own: they come masked. There
+    /// must be three sites or more, each with a key. Gaussian models do without statistics, which are no such sums.
+    pub fn for_sums(
+        study: impl Into<StudyFile>,
+        sites: &[SiteEntry],
+        folder: &Path,
+        random: [u8; 32],
+    ) -> Result<Run> {
+        let mut study = study.into();
+        summable(&study.study)?;
+        study.study.evidence.statistics = false;
+        let entries = sites.iter().map(|site| (site.name.as_str(), site.key.as_deref()));
+        super::masks::check_sites(entries).map_err(Error::input)?;
+        Run::of_sites(study, sites, folder, random, true)
+    }
+
+    fn of_sites(
+        study: StudyFile,
+        sites: &[SiteEntry],
+        folder: &Path,
+        random: [u8; 32],
+        sums: bool,
+    ) -> Result<Run> {
         if sites.is_empty() {
             return Err(Error::input("no sites are named; at least one is needed"));
         }
@@ -53,6 +78,10 @@ impl Run {
             let same = run.manifest().shards.iter().map(|s| (&s.name, &s.key));
             if !same.eq(sites.iter().map(|s| (&s.name, &s.key))) {
                 let message = "this run has other sites, or other keys; name a new folder";
+                return Err(Error::input_at(Place::file(folder), message));
+            }
+            if run.manifest().tells_sums() != sums {
+                let message = "this run was begun with --sums and is asked for without, or the other way round; name a new folder";
                 return Err(Error::input_at(Place::file(folder), message));
             }
             return Ok(run);
@@ -83,7 +112,7 @@ impl Run {
         });
         let key = Key::new(random);
         let coordinator =
-            Coordinator { run: hex(&key.secret_for("run", "")[..16]), key: key.public() };
+            Coordinator { run: hex(&key.secret_for("run", "")[..16]), key: key.public(), sums };
         crate::draft::write_secret(&Run::coordinator_path(folder), &(key.secret() + "\n"))?;
         let mut manifest = Run::described(&gathered, schema, shards.collect(), Vec::new());
         manifest.coordinator = Some(coordinator);
@@ -112,6 +141,9 @@ impl Run {
         }
         if manifest.active().is_empty() {
             return Err(Error::input("no site would be left"));
+        }
+        if manifest.tells_sums() {
+            manifest.check_sums().map_err(|m| Error::input_at(Place::file(self.folder()), m))?;
         }
         manifest.extras.check(&manifest.study, manifest.active().len())?;
         self.ask_anew(manifest)
@@ -207,6 +239,29 @@ fn check_sites(sites: &[SiteEntry]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether sums over sites are all that a study needs; the error says what to write in its place.
+fn summable(study: &Study) -> Result<()> {
+    let wrong = |key: &str, message: String| Err(Error::input_at(Place::key(key), message));
+    let combine = study.evidence.combine;
+    if combine != Combine::Exact {
+        return wrong(
+            "evidence.combine",
+            format!(
+                "--sums is for combine = \"exact\"; \"{combine}\" needs every site's own answers"
+            ),
+        );
+    }
+    match study.select.as_ref().map(|select| select.method) {
+        Some(method @ (SelectBy::ReversibleJump | SelectBy::JumpShares)) => wrong(
+            "select.method",
+            format!(
+                "--sums is for method = \"search\" or \"enumerate\"; \"{method}\" needs chains on every site's own rows"
+            ),
+        ),
+        _ => Ok(()),
+    }
 }
 
 /// The level that rare ones become.

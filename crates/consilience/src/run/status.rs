@@ -75,7 +75,7 @@ impl Run {
                         round.answered += 1;
                         let failure = replies.into_iter().find_map(|reply| match reply {
                             Reply::Failure(failure) => Some(failure.error(shard).to_string()),
-                            Reply::Answer(_) => None,
+                            Reply::Answer(_) | Reply::Masked(_) => None,
                         });
                         round.failed.extend(failure.map(|message| (name(), message)));
                     }

@@ -2,6 +2,7 @@
 
 use super::explain::too_many_columns;
 use super::guard::{self, Inspected};
+use super::masks::{Circle, not_twice};
 use super::policy::{Cost, LogEntry, Policy};
 use super::rows::RowsUsed;
 use super::{OTHER, check_name};
@@ -17,7 +18,7 @@ use crate::run::{
 use crate::shard::Shard;
 use crate::study::Study;
 use crate::{Error, Level, Place, Result, Warning};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -49,6 +50,8 @@ pub struct Asked<'a> {
     pub log: &'a [LogEntry],
     /// The key that it signs with.
     pub key: Option<&'a Key>,
+    /// The public keys of all sites by name, as this site knows them: for runs that tell only sums.
+    pub keys: Option<&'a BTreeMap<String, String>>,
 }
 
 /// A question that a site may answer, and all that it needs for it.
@@ -65,6 +68,8 @@ pub(super) struct Prepared {
     /// The rows that lack a value.
     pub dropped: u64,
     index: usize,
+    /// The sites with which it is added up, where only sums are told.
+    circle: Option<Circle>,
     rows_used: RowsUsed,
     warnings: Vec<Warning>,
 }
@@ -96,7 +101,8 @@ pub(super) fn prepare(asked: &Asked) -> Result<Prepared> {
         return Err(wrong(format!("the site `{site}` is left out of it")));
     }
     let who = (file.header.run.as_deref().unwrap_or_default(), file.signer.as_deref());
-    policy.allow(&file.header.study, who, file.questions(), log)?;
+    policy.allow(&file.header.study, who, file.questions(), context.sums, log)?;
+    let circle = Circle::of(asked, &file)?;
     let outline = Outline::of_named_columns(study)?;
     let columns = outline.columns();
     if crate::run::schema_hash(columns.iter().map(String::as_str)) != file.header.schema {
@@ -159,6 +165,9 @@ pub(super) fn prepare(asked: &Asked) -> Result<Prepared> {
         }
     }
     policy.afford(&file.header.question, &cost, log)?;
+    if let Some(circle) = &circle {
+        circle.apart(&file, &cost, policy, log)?;
+    }
     let dropped = dropped as u64;
     Ok(Prepared {
         file,
@@ -169,6 +178,7 @@ pub(super) fn prepare(asked: &Asked) -> Result<Prepared> {
         merged,
         dropped,
         index,
+        circle,
         rows_used,
         warnings,
     })
@@ -188,6 +198,7 @@ pub fn answer(asked: &Asked) -> Result<SiteAnswer> {
         merged,
         dropped,
         index,
+        circle,
         rows_used,
         mut warnings,
         ..
@@ -198,11 +209,18 @@ pub fn answer(asked: &Asked) -> Result<SiteAnswer> {
     let commitment =
         key.map(|key| hex(&key.secret_for("rows", &format!("{run} {}", table_hash(&table)))[..16]));
     let shard = Shard::new(index, table);
+    let masks = circle.as_ref().zip(key).map(|(circle, key)| circle.masks(site, key, &file));
+    let mut masks = masks.transpose()?;
     let mut replies = Vec::new();
     for question in file.questions() {
         let mut answer = crate::run::answer_soundly(&shard, question)
             .map_err(|error| doubt(error, &outline.study))?;
         question.hush(&mut answer, site, policy.min_rows)?;
+        if let Some(masks) = masks.as_mut().filter(|_| question.layout().is_some()) {
+            let hidden = masks.hide(question, &answer);
+            replies.push(Reply::Masked(hidden.map_err(|error| doubt(error, &outline.study))?));
+            continue;
+        }
         if let Some(columns) = too_many_columns(&answer, rows)
             && !warnings.iter().any(|w| w.code == "rows-given-away")
         {
@@ -226,6 +244,7 @@ pub fn answer(asked: &Asked) -> Result<SiteAnswer> {
         commitment,
         ..AnswerHeader::to(&file.header, index, rows)
     };
+    let masked = replies.iter().any(|reply| matches!(reply, Reply::Masked(_)));
     let bytes = encode_answer(&header, &replies, key.map(|key| &key.0));
     file.fits_into_an_answer(bytes.len())?;
     let entry = LogEntry {
@@ -241,9 +260,13 @@ pub fn answer(asked: &Asked) -> Result<SiteAnswer> {
         points: cost.points,
         designs: cost.designs.into_iter().collect(),
         rows_used: rows_used.shortened(log),
+        sites: if masked { circle.map_or(Vec::new(), |circle| circle.names()) } else { Vec::new() },
         bytes: bytes.len() as u64,
         sha256: sha256_hex(&bytes),
     };
+    if masked {
+        not_twice(&entry, log)?;
+    }
     Ok(SiteAnswer { bytes, header, entry, warnings })
 }
 

@@ -137,6 +137,9 @@ fn question_file(file: &QuestionFile) -> String {
                 None => "signed by nobody".into(),
             }
         );
+        if context.sums {
+            out += "Sums only: answers to what is asked of models leave a site masked, and only their sum over all these sites is told.\n";
+        }
         if let Ok(study) = serde_json::from_str::<crate::study::Study>(&context.study) {
             for model in study.specs().iter() {
                 let _ = writeln!(
@@ -187,8 +190,15 @@ fn answer_file(file: &AnswerFile) -> String {
             header.merged.iter().map(|c| clip(c)).collect::<Vec<_>>().join(", ")
         );
     }
-    for (kind, reply) in header.asks.iter().zip(file.answers()) {
+    for (number, (kind, reply)) in header.asks.iter().zip(file.answers()).enumerate() {
         let _ = writeln!(out, "\nto `{}`:", clip(kind));
+        if let Some(count) = file.masked(number) {
+            let _ = writeln!(
+                out,
+                "  {count} masked numbers: noise to whoever lacks a secret of every pair of sites. Added to those of all other sites, they are the sum of all answers, which alone is told"
+            );
+            continue;
+        }
         match reply {
             Ok(answer) => {
                 out += &answer.explain();

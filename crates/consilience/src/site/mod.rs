@@ -6,6 +6,7 @@
 mod answer;
 mod explain;
 mod guard;
+mod masks;
 mod policy;
 mod rows;
 

@@ -37,6 +37,10 @@ pub struct Policy {
     pub coordinators: Vec<String>,
     /// Whether questions are answered that nobody signed.
     pub unsigned: bool,
+    /// Whether log densities are told only in sums over all sites, never this site's own.
+    pub sums_only: bool,
+    /// Whether sums are told over lists of sites from which a single site's answers could be computed.
+    pub allow_dropout: bool,
     /// Where all that was answered is written down, as seen from the policy file; an empty path: nowhere.
     pub log: PathBuf,
 }
@@ -57,6 +61,8 @@ impl Default for Policy {
             studies: Vec::new(),
             coordinators: Vec::new(),
             unsigned: false,
+            sums_only: false,
+            allow_dropout: false,
             log: PathBuf::from("answered.jsonl"),
         }
     }
@@ -94,6 +100,9 @@ pub struct LogEntry {
     /// Which rows they were.
     #[serde(default)]
     pub rows_used: RowsUsed,
+    /// The sites whose answers were added up, where this one's was masked.
+    #[serde(default)]
+    pub sites: Vec<String>,
     /// The size of the answer file.
     pub bytes: u64,
     /// Its hash.
@@ -185,9 +194,10 @@ impl Policy {
         Ok(policy)
     }
 
-    fn forbids(&self, kind: &str) -> bool {
+    /// Whether questions of this kind are not answered. A sum over all sites tells of no site's own posterior.
+    fn forbids(&self, kind: &str, sums: bool) -> bool {
         let named = |list: &[String], kind: &str| list.iter().any(|known| known == kind);
-        let local = Policy::LOCAL.contains(&kind) && !named(&self.allow, kind);
+        let local = Policy::LOCAL.contains(&kind) && !named(&self.allow, kind) && !sums;
         // Where a likelihood is highest is a fit too.
         let is_fit = kind == Locate::NAME && named(&self.forbid, Fit::NAME);
         local || is_fit || named(&self.forbid, kind)
@@ -199,6 +209,7 @@ impl Policy {
         study: &str,
         (run, coordinator): (&str, Option<&str>),
         questions: &[Question],
+        sums: bool,
         log: &[LogEntry],
     ) -> Result<()> {
         if !self.studies.is_empty() && !self.studies.iter().any(|s| s == study) {
@@ -225,7 +236,7 @@ impl Policy {
         }
         for asked in questions {
             let kind = asked.kind();
-            if self.forbids(kind) {
+            if self.forbids(kind, sums) {
                 let advice = match kind {
                     Locate::NAME => {
                         "; with schedule = \"gentle\" under [evidence] the study does without"
@@ -308,8 +319,9 @@ mod tests {
         let policy =
             Policy::parse("min_rows = 20\nforbid = [\"fit\"]\nlog = \"log.jsonl\"").unwrap();
         assert_eq!((policy.min_rows, policy.max_questions), (20, Some(200)));
-        assert!(policy.forbids("locate") && Policy::default().forbids("augment"));
-        assert!(!Policy::parse("allow = [\"locate\"]").unwrap().forbids("locate"));
+        assert!(policy.forbids("locate", false) && Policy::default().forbids("augment", false));
+        assert!(!Policy::parse("allow = [\"locate\"]").unwrap().forbids("locate", false));
+        assert!(policy.forbids("locate", true) && !Policy::default().forbids("locate", true));
         assert_eq!(Policy::parse("").unwrap(), Policy::default());
         for (text, part) in [
             ("min_row = 3", "unknown field `min_row`"),

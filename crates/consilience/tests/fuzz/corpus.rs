@@ -155,7 +155,8 @@ fn written(folder: &Path) -> Vec<Seed> {
         add("question", format!("ok-sites-{}", waiting.kind), &waiting.question);
         for (site, key) in [("leeds", Some(&key)), ("york", None)] {
             let (question, policy) = (&waiting.question, &Policy::trusting());
-            let sent = answer(&Asked { question, data: &data, site, policy, log: &[], key });
+            let sent =
+                answer(&Asked { question, data: &data, site, policy, log: &[], key, keys: None });
             let sent = sent.unwrap();
             let letter = folder.join("letter");
             std::fs::write(&letter, sent.bytes).unwrap();

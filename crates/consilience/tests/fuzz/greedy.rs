@@ -110,7 +110,8 @@ fn a_site_has_room_for_what_it_answers() {
         std::fs::write(&path, made).unwrap();
         let data = [honest.folder.join("leeds.csv").display().to_string()];
         let (question, policy) = (&path, &Policy::trusting());
-        let asked = Asked { question, data: &data, site: "leeds", policy, log: &[], key: None };
+        let asked =
+            Asked { question, data: &data, site: "leeds", policy, log: &[], key: None, keys: None };
         let error = answer(&asked).unwrap_err();
         assert!(error.is_input(), "{what}: {error}");
         let text = error.to_string();

@@ -32,7 +32,7 @@ pub const STUDIES: [&str; 5] = [
 pub type Posed = (Option<Context>, Vec<Question>);
 
 /// The study and its sites, those who take part, what they said before, and scales of priors.
-pub type Context = (String, Vec<String>, Vec<u32>, Learned, Vec<f64>);
+pub type Context = (String, Vec<String>, Vec<u32>, Learned, Vec<f64>, bool, Vec<String>);
 pub type Learned = (Vec<(Vec<Request>, Vec<Fact>)>, Vec<SurveyAnswer>);
 
 const LEVELS: [&str; 3] = ["a", "b", "c"];
@@ -102,7 +102,8 @@ impl Honest {
         let data = [self.folder.join(format!("{site}.csv")).display().to_string()];
         // A question may ask for more than there is time for, which is what the policy is for.
         let policy = &Policy { max_draws: Some(2000), ..Policy::trusting() };
-        Ok(answer(&Asked { question, data: &data, site, policy, log: &[], key: None })?.bytes)
+        Ok(answer(&Asked { question, data: &data, site, policy, log: &[], key: None, keys: None })?
+            .bytes)
     }
 
     /// Removes what a coordinator wrote since, and puts this file back.

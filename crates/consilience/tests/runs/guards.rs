@@ -174,6 +174,7 @@ fn a_failure_makes_room_for_an_answer() {
         policy: &Policy::trusting(),
         log: &[],
         key: Some(&key),
+        keys: None,
     });
     let honest = honest.unwrap().bytes;
     let failure = failed(&honest, &key, "the disk is gone");

@@ -25,7 +25,15 @@ impl Courier for Mail<'_> {
             let site = format!("s{s}");
             let policy = &Policy::trusting();
             let question = open.question;
-            let asked = Asked { question, data: &data, site: &site, policy, log: &[], key: None };
+            let asked = Asked {
+                question,
+                data: &data,
+                site: &site,
+                policy,
+                log: &[],
+                key: None,
+                keys: None,
+            };
             let sent = answer(&asked)?;
             let letter = self.folder.join(format!("{site}.answer"));
             std::fs::write(&letter, sent.bytes).unwrap();
