@@ -354,3 +354,43 @@ fn numbers_that_do_not_fit_name_model_and_parameter() {
     assert!(error.contains("`x`") && error.contains("scale(x)"), "{error}");
     assert!(error.contains("y ~ x"), "{error}");
 }
+
+#[test]
+fn a_choice_among_models_and_other_priors_run_under_masks() {
+    for (method, family, outcome) in
+        [("search", "logistic", "y"), ("enumerate", "logistic", "y"), ("auto", "gaussian", "z")]
+    {
+        let mut sites = Sites::new(3, 1.0);
+        let candidate = if outcome == "y" { "z" } else { "y" };
+        let models = format!(
+            "[evidence]\ndraws = 300\nstatistics = false\n[select]\noutcome = \"{outcome}\"\nfamily = \"{family}\"\nmethod = \"{method}\"\ncandidates = \"x + scale({candidate})\"\n"
+        );
+        let path = sites.path("s*.csv");
+        let text = format!("[data]\npath = {path:?}\n[split]\nby = \"file\"\n{models}");
+        let threads = Plan::new(study(&text), 2, &Silent).unwrap().select(&Silent).unwrap();
+        sites.policy = Policy::trusting();
+        let run = sites.ask(&models, "run", 1, true).unwrap();
+        let masked = run.select(&[], &sites, &Silent).unwrap();
+        assert_eq!(masked.inclusion, threads.inclusion, "{method} {family}");
+        assert_eq!(masked.log_normaliser, threads.log_normaliser);
+        assert!(masked.warnings.iter().any(|w| w.code == "sums-only"));
+    }
+    let sites = Sites::new(3, 1.0);
+    let mut run = sites.ask(LOGISTIC, "run", 1, true).unwrap();
+    let wish = Extras { prior_scales: vec![0.5, 2.0], posterior: true, ..Extras::default() };
+    run.deliver(&wish).unwrap();
+    let masked = run.coordinate(&sites, &Silent).unwrap();
+    let path = sites.path("s*.csv");
+    let text = format!("[data]\npath = {path:?}\n[split]\nby = \"file\"\n{LOGISTIC}");
+    let mut plan = Plan::new(study(&text), 2, &Silent).unwrap();
+    plan.deliver(&wish).unwrap();
+    let threads = plan.run(&Silent).unwrap();
+    assert_eq!(bits(&masked), bits(&threads));
+    let scaled = |comparison: &Comparison| {
+        let found = comparison.prior_sensitivity.as_ref().unwrap();
+        assert_eq!(found.len(), 3);
+        let models = found.iter().flat_map(|s| &s.models);
+        models.map(|m| (m.name.clone(), m.log_evidence)).collect::<Vec<_>>()
+    };
+    assert_eq!(scaled(&masked), scaled(&threads));
+}

@@ -143,7 +143,11 @@ impl Derived {
 impl Settled {
     fn allows(&self, question: &Question) -> std::result::Result<(), String> {
         match question {
-            Question::Describe(_) | Question::Survey(_) | Question::Locate(_) => {
+            Question::Describe(_) | Question::Survey(_) => {
+                Err(format!("it asks `{}` of models that are settled", question.kind()))
+            }
+            // Parts of a model are looked for after it is settled.
+            Question::Locate(_) if !self.select => {
                 Err(format!("it asks `{}` of models that are settled", question.kind()))
             }
             Question::Statistics(asked) => {
