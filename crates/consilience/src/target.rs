@@ -94,9 +94,7 @@ struct Packed {
 
 impl From<Expansion> for Packed {
     fn from(at: Expansion) -> Packed {
-        let rows = 0..at.gradient.len();
-        let hessian = rows.flat_map(|i| at.hessian.row(i)[..=i].to_vec()).collect();
-        Packed { value: at.value, gradient: at.gradient, hessian }
+        Packed { value: at.value, gradient: at.gradient, hessian: at.hessian.lower_half() }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::family::Family;
 use super::simd::{LANES, Lanes};
+use std::ops::Range;
 
 /// Panels per block: 960 rows, which stay in cache while many points visit them. Also the most
 /// factors (1 + e^−|η|) ≤ 2 that a product over all lanes holds without overflow, with room to spare.
@@ -14,8 +15,8 @@ pub const BLOCK_ROWS: usize = BLOCK * LANES;
 /// nearest cache then.
 pub const GROUP: usize = 16;
 
-/// Groups of a block, the last of which is shorter.
-const GROUPS: usize = BLOCK.div_ceil(GROUP);
+/// The most groups of a block: the last is shorter, and a panel that is not full may stand apart.
+pub(super) const GROUPS: usize = BLOCK.div_ceil(GROUP) + 1;
 
 /// The mean of outcomes that are all 0, so that it has a logarithm: likelihoods do not tell it from 0.
 const NOTHING: f64 = 1e-30;
@@ -30,6 +31,9 @@ pub struct Margins {
     pub(super) total: Vec<Lanes>,
     /// Whether the laws of large counts hold (`large.rs`): offsets are less log(total/count) then.
     pub(super) large: bool,
+    /// The last panel, if it is not full and stands in a group of its own, so that the panels before it have single
+    /// observations only: shards of a hundred rows have one such group and no other.
+    apart: Option<usize>,
     /// Per group, whether it has single observations of a logistic or probit: x is multiplied by the outcome's sign.
     ones: Vec<bool>,
 }
@@ -54,7 +58,7 @@ impl Margins {
     pub fn with_capacity(family: Family, rows: usize, large: bool) -> Margins {
         let none = || Vec::with_capacity(rows.div_ceil(LANES));
         let (offset, count, total) = (none(), none(), none());
-        Margins { family, offset, count, total, large, ones: Vec::new() }
+        Margins { family, offset, count, total, large, apart: None, ones: Vec::new() }
     }
 
     /// Adds rows; those before are whole blocks.
@@ -72,17 +76,23 @@ impl Margins {
                 }
             }
         }
-        let panels = count.len();
-        let is_binary = matches!(family, Family::Logistic | Family::Probit);
-        let is_one = |panel: usize| is_binary && count[panel] == [1.0; LANES];
-        for block in (0..panels).step_by(BLOCK) {
-            for group in 0..GROUPS {
-                self.ones.push(group_of(block, group, panels).all(is_one));
-            }
-        }
+        let before = self.count.len();
         self.offset.extend(offset);
         self.count.extend(count);
         self.total.extend(total);
+        let panels = self.panels();
+        let is_binary = matches!(family, Family::Logistic | Family::Probit);
+        let is_one = |panel: usize| is_binary && self.count[panel] == [1.0; LANES];
+        if rows % LANES != 0 {
+            let last = panels - 1;
+            let mut beside = last - (last % BLOCK) % GROUP..last;
+            self.apart = (!beside.is_empty() && beside.all(is_one)).then_some(last);
+        }
+        let blocks = (before..panels).step_by(BLOCK);
+        let groups = blocks.flat_map(|block| (0..GROUPS).map(move |group| (block, group)));
+        let ones = groups.map(|(block, group)| self.group(block, group).all(is_one));
+        let ones: Vec<bool> = ones.collect();
+        self.ones.extend(ones);
     }
 
     /// The panels of all rows.
@@ -100,13 +110,29 @@ impl Margins {
     pub(super) fn is_ones(&self, block: usize, group: usize) -> bool {
         self.ones[block / BLOCK * GROUPS + group]
     }
-}
 
-/// The panels of a group, given the first of its block and the number of all.
-#[inline(always)]
-pub(super) fn group_of(block: usize, group: usize, panels: usize) -> std::ops::Range<usize> {
-    let end = (block + BLOCK).min(panels);
-    (block + group * GROUP).min(end)..(block + (group + 1) * GROUP).min(end)
+    /// The panels of a group, given the first of its block.
+    #[inline(always)]
+    pub(super) fn group(&self, block: usize, group: usize) -> Range<usize> {
+        let end = (block + BLOCK).min(self.panels());
+        let begin = |group: usize| (block + group * GROUP).min(end);
+        let (start, stop) = (begin(group), begin(group + 1));
+        match self.apart {
+            Some(last) if start <= last && last < stop => start..last,
+            // Behind the group that it was taken from.
+            Some(last) if start == stop && group > 0 && (begin(group - 1)..end).contains(&last) => {
+                last..end
+            }
+            _ => start..stop,
+        }
+    }
+
+    /// How many groups there are in the block of so many panels that begins with this one.
+    #[inline(always)]
+    pub(super) fn groups(&self, block: usize, panels: usize) -> usize {
+        let has_apart = self.apart.is_some_and(|last| (block..block + panels).contains(&last));
+        panels.div_ceil(GROUP) + usize::from(has_apart)
+    }
 }
 
 /// Eight rows of a column, padded by 0.
@@ -128,4 +154,46 @@ fn in_panels(values: &[f64]) -> Vec<Lanes> {
         panels.push(last);
     }
     panels
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Groups have every panel once and in order, and only the rows of a panel that is not full, or of another
+    /// count than 1, do without the law of single observations.
+    #[test]
+    fn a_panel_that_is_not_full_stands_apart() {
+        for rows in (1..300).chain([955, 959, 960, 961, 1000, 1919, 1920, 1927, 5000]) {
+            let margins = |family, count: f64| {
+                let (offset, count) = (vec![0.0; rows], vec![count; rows]);
+                Margins::new(family, &offset, &count, &vec![1.0; rows], false)
+            };
+            let found = |margins: &Margins| -> (Vec<usize>, usize) {
+                let (mut order, mut ones) = (Vec::new(), 0);
+                for block in (0..margins.panels()).step_by(BLOCK) {
+                    let count = (margins.panels() - block).min(BLOCK);
+                    for group in 0..margins.groups(block, count) {
+                        let panels = margins.group(block, group);
+                        assert!(!panels.is_empty() && panels.len() <= GROUP, "{rows} rows");
+                        ones += if margins.is_ones(block, group) { panels.len() } else { 0 };
+                        order.extend(panels);
+                    }
+                    // What is visited whatever the block has.
+                    let rest = margins.groups(block, count)..GROUPS;
+                    assert!(rest.into_iter().all(|group| margins.group(block, group).is_empty()));
+                }
+                (order, ones)
+            };
+            let all: Vec<usize> = (0..rows.div_ceil(LANES)).collect();
+            for (family, count, ones) in [
+                (Family::Logistic, 1.0, rows / LANES),
+                (Family::Probit, 1.0, rows / LANES),
+                (Family::Logistic, 2.0, 0),
+                (Family::Poisson, 1.0, 0),
+            ] {
+                assert_eq!(found(&margins(family, count)), (all.clone(), ones), "{rows} rows");
+            }
+        }
+    }
 }

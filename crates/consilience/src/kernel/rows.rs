@@ -2,7 +2,7 @@
 
 use super::dispatch::{Kernel, Path};
 use super::family::Family;
-use super::panels::{BLOCK, GROUP, Margins, group_of, panel_of};
+use super::panels::{BLOCK, Margins, panel_of};
 use super::passes::{Derive, Gram, Predict, Transposed, ValuePass};
 use super::simd::{LANES, Lanes, Line};
 use super::store::Store;
@@ -168,10 +168,10 @@ impl Rows {
             }
             let begin = x.len();
             let mut layout = Layout::new();
-            for group in 0..(panels - first).min(BLOCK).div_ceil(GROUP) {
+            for group in 0..margins.groups(first, (panels - first).min(BLOCK)) {
                 let ones = margins.is_ones(first, group);
                 let mut segments: Vec<Segment> = Vec::new();
-                for panel in group_of(first, group, panels) {
+                for panel in margins.group(first, group) {
                     let at = x.len() - begin;
                     present.clear();
                     for (j, column) in columns.iter().enumerate() {
@@ -210,7 +210,7 @@ impl Rows {
         kernel: Kernel,
     ) -> Option<Rows> {
         let mut rows = Rows::of(margins.clone(), panels.clone(), active.len(), kernel);
-        let mut shape = (0, 0);
+        let mut shape = (0, 0, 0);
         for store in stores {
             let place = |j: &u32| store.columns.iter().position(|c| c == j).map(|k| k as u32);
             let places = active.iter().map(place).collect::<Option<Vec<u32>>>()?;
@@ -227,10 +227,11 @@ impl Rows {
                 let marks = &store.present[number * width..][..width];
                 let is_full = places.iter().all(|&p| marks[p as usize] & full == full);
                 // As its predecessor, if nothing sets it apart.
-                if !is_full || shape != (count, base + 1) {
+                let own_shape = (count, margins.groups(first, count), base + 1);
+                if !is_full || shape != own_shape {
                     let layout = rows.cut_up(margins, first, count, &standing, marks);
                     rows.layouts.push(layout);
-                    shape = if is_full { (count, base + 1) } else { (0, 0) };
+                    shape = if is_full { own_shape } else { (0, 0, 0) };
                 }
                 let (store, layout) = (rows.stores.len() - 1, rows.layouts.len() - 1);
                 let x = (first - own.start) * stride;
@@ -317,9 +318,9 @@ impl Rows {
     ) -> Layout {
         let Standing { places, at, base, stride } = standing;
         let mut layout = Layout::new();
-        for group in 0..count.div_ceil(GROUP) {
+        for group in 0..margins.groups(first, count) {
             let mut segments = Vec::new();
-            for panel in group_of(first, group, margins.panels()) {
+            for panel in margins.group(first, group) {
                 let within = panel - first;
                 let is_present = |j: &u32| marks[places[*j as usize] as usize] >> within & 1 == 1;
                 let present: Vec<u32> = (0..places.len() as u32).filter(is_present).collect();
@@ -398,7 +399,7 @@ impl Rows {
     ) -> impl Iterator<Item = Group<'a>> {
         let first = block.first;
         self.layouts[block.layout].iter().enumerate().map(move |(group, segments)| Group {
-            panels: group_of(first, group, self.margins.panels()),
+            panels: self.margins.group(first, group),
             ones: self.margins.is_ones(first, group),
             segments,
             first,

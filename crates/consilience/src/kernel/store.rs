@@ -1,6 +1,6 @@
 //! The columns of rows, in panels of eight or as the data have them.
 
-use super::panels::{BLOCK, GROUP, Margins, group_of, panel_of};
+use super::panels::{BLOCK, GROUPS, Margins, panel_of};
 use super::rows::signed;
 use super::simd::{LANES, Lanes, Line};
 use std::fmt::Debug;
@@ -73,17 +73,19 @@ impl Store {
         let panels = rows.div_ceil(LANES);
         let mut x = Vec::with_capacity(panels * columns.len());
         let mut present = vec![0; panels.div_ceil(BLOCK) * columns.len()];
-        for panel in 0..panels {
-            let (block, within) = (panel / BLOCK, panel % BLOCK);
-            let ones = margins.is_ones(first + block * BLOCK, within / GROUP);
-            for (j, column) in columns.iter().enumerate() {
-                let lanes = panel_of(column, panel);
-                present[block * columns.len() + j] |= u128::from(lanes != [0.0; LANES]) << within;
-                x.push(Line(if ones {
-                    signed(&lanes, &margins.total[first + panel])
-                } else {
-                    lanes
-                }));
+        for (block, begin) in (0..panels).step_by(BLOCK).enumerate() {
+            let count = (panels - begin).min(BLOCK);
+            for group in 0..margins.groups(first + begin, count) {
+                let ones = margins.is_ones(first + begin, group);
+                for panel in margins.group(first + begin, group) {
+                    for (j, column) in columns.iter().enumerate() {
+                        let lanes = panel_of(column, panel - first);
+                        let present = &mut present[block * columns.len() + j];
+                        *present |= u128::from(lanes != [0.0; LANES]) << (panel - first - begin);
+                        let total = &margins.total[panel];
+                        x.push(Line(if ones { signed(&lanes, total) } else { lanes }));
+                    }
+                }
             }
         }
         let panels = first..first + panels;
@@ -149,8 +151,8 @@ impl Store {
         let columns: Vec<Values> = places.iter().map(|&p| lender.column(p as usize)).collect();
         desk.resize(BLOCK * columns.len(), Line::ZERO);
         let mut lines = desk.iter_mut();
-        for group in 0..BLOCK.div_ceil(GROUP) {
-            let panels = group_of(first, group, margins.panels());
+        for group in 0..GROUPS {
+            let panels = margins.group(first, group);
             let ones = !panels.is_empty() && margins.is_ones(first, group);
             for panel in panels {
                 let outcomes = if ones { margins.total[panel] } else { [1.0; LANES] };

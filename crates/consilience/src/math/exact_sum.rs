@@ -42,7 +42,7 @@ impl ExactSum {
     /// The sum of these vectors of one length, number by number as [`of`](Self::of). So many numbers at a time that
     /// every part is read in the order in which it stands in memory: there may be thousands.
     pub fn of_each(parts: &[&[f64]]) -> Vec<f64> {
-        const TOGETHER: usize = 16;
+        const TOGETHER: usize = 64;
         let length = parts.first().map_or(0, |part| part.len());
         if parts.len() <= 2 {
             let one = |k: usize| ExactSum::of(parts.iter().map(|part| part[k]));

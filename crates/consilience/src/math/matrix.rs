@@ -73,6 +73,13 @@ impl Matrix {
         out
     }
 
+    /// The lower triangle of a square matrix, row after row: what [`from_lower`](Self::from_lower) takes.
+    pub fn lower_half(&self) -> Vec<f64> {
+        let mut half = Vec::with_capacity(self.rows * (self.rows + 1) / 2);
+        (0..self.rows).for_each(|i| half.extend_from_slice(&self.row(i)[..=i]));
+        half
+    }
+
     /// The unit matrix.
     pub fn identity(n: usize) -> Matrix {
         let mut unit = Matrix::zeros(n, n);

@@ -5,7 +5,7 @@ use super::fixed::{self, Layout, Rounding};
 use super::points::{self, Points};
 use super::{Kind, wire};
 use crate::Result;
-use crate::math::ExactSum;
+use crate::math::{ExactSum, Matrix};
 use crate::model::Model;
 use crate::shard::Shard;
 use crate::target::{Expansion, Target};
@@ -149,11 +149,10 @@ pub(super) fn sum_of(parts: &[&Expansion]) -> Expansion {
         return sum;
     }
     sum.gradient = each(&|part| &part.gradient);
-    for i in 0..sum.gradient.len() {
-        // Hessians are symmetric, whatever somebody sends.
-        for (j, total) in each(&|part| &part.hessian.row(i)[..=i]).into_iter().enumerate() {
-            (sum.hessian[(i, j)], sum.hessian[(j, i)]) = (total, total);
-        }
-    }
+    // Hessians are symmetric, whatever somebody sends. Their halves are laid side by side first: thousands of shards
+    // are then read from one end to the other.
+    let halves: Vec<Vec<f64>> = parts.iter().map(|part| part.hessian.lower_half()).collect();
+    let halves: Vec<&[f64]> = halves.iter().map(Vec::as_slice).collect();
+    sum.hessian = Matrix::from_lower(sum.gradient.len(), &ExactSum::of_each(&halves));
     sum
 }
