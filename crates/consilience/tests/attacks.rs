@@ -172,7 +172,7 @@ fn studies_that_differ_by_few_rows_are_refused() {
     std::fs::write(hospital.data(), lines.join("\n") + "\n").unwrap();
     assert_eq!(hospital.study(&models(&[("type ~ scale(glu)", "logistic")])).1, None);
     let (answered, error) = hospital.study(&models(&[("type ~ scale(glu) + age", "logistic")]));
-    assert_eq!(answered, [String::new(); 0]);
+    assert!(answered.is_empty(), "{answered:?}");
     assert!(error.unwrap().contains("differ from 67 that were answered with before by 1"));
     // Neither is it answered with one person more or less.
     std::fs::write(hospital.data(), lines[..lines.len() - 1].join("\n") + "\n").unwrap();

@@ -113,9 +113,11 @@ impl Run {
         let key = Key::new(random);
         let coordinator =
             Coordinator { run: hex(&key.secret_for("run", "")[..16]), key: key.public(), sums };
-        crate::draft::write_secret(&Run::coordinator_path(folder), &(key.secret() + "\n"))?;
         let mut manifest = Run::described(&gathered, schema, shards.collect(), Vec::new());
         manifest.coordinator = Some(coordinator);
+        // More sites than it can name are refused before anything is written.
+        manifest.text(folder)?;
+        crate::draft::write_secret(&Run::coordinator_path(folder), &(key.secret() + "\n"))?;
         Run::begin(folder, manifest)
     }
 
