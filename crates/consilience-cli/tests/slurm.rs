@@ -246,24 +246,6 @@ fn interrupts_cancel_jobs_and_failures_end_the_run_with_their_log() {
         # What sbatch does not like comes with advice.
         "$PROGRAM" compare s.toml --engine slurm --run t.run --slurm-args "--partition=none" 2> partition || true
         SLURM_CONF=/none/slurm.conf "$PROGRAM" compare s.toml --engine slurm --run u.run 2> unknown || true
-
-        # A controller that does not take the first job takes the next.
-        mkdir bin
-        printf '%s\n' '#!/bin/bash' 'if [ ! -e tried ]; then touch tried' \
-            'echo "sbatch: error: Batch job submission failed: Unable to contact slurm controller" >&2; exit 1; fi' \
-            "exec $(command -v sbatch)"' "$@"' > bin/sbatch
-        chmod +x bin/sbatch
-        PATH="$PWD/bin:$PATH" "$PROGRAM" compare s.toml --engine slurm --run again.run --quiet --json \
-            > again.json 2> again || [ $? = 1 ]
-
-        # A detached run whose next step is cancelled says so.
-        "$PROGRAM" compare long.toml --engine slurm --run d.run --detach
-        for _ in $(seq 600); do ls d.run/logs/round-0003-* > /dev/null 2>&1 && break; sleep 0.1; done
-        "$PROGRAM" status d.run > going
-        scancel --name=consilience-step
-        for _ in $(seq 100); do squeue --noheader --format=%j | grep -q consilience-step || break; sleep 0.1; done
-        "$PROGRAM" status d.run > cancelled
-        for job in $(squeue --noheader --format=%A); do scancel $job || true; done
         "#,
     );
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
@@ -302,13 +284,4 @@ fn interrupts_cancel_jobs_and_failures_end_the_run_with_their_log() {
     );
     assert!(read("partition").contains("--slurm-args"), "{}", read("partition"));
     assert!(read("unknown").contains("knows of no cluster"), "{}", read("unknown"));
-    assert!(read("again").contains("is asked again"), "{}", read("again"));
-    let again = result(&folder.path().join("again.json"));
-    assert_eq!(again, result(&folder.path().join("threads.json")));
-    assert!(read("going").contains("The run goes on by itself"), "{}", read("going"));
-    assert!(
-        read("cancelled").contains("does not go on by itself any more"),
-        "{}",
-        read("cancelled")
-    );
 }

@@ -210,6 +210,10 @@ fn patiently<T>(note: &dyn Fn(&str), mut work: impl FnMut() -> Result<T>) -> Res
 /// Whether what Slurm says passes by itself, if that is known.
 fn passing(said: &str) -> Option<bool> {
     let says = |parts: &[&str]| parts.iter().any(|part| said.contains(part));
+    // Before all else: of a configuration that is not there, `sbatch` says that it retries, and gives up.
+    if says(&["configuration source", "Unable to process configuration"]) {
+        return Some(false);
+    }
     if says(&[
         "Unable to contact",
         "Connection refused",
