@@ -78,9 +78,8 @@ pub(super) struct Prepared {
 pub(super) fn prepare(asked: &Asked) -> Result<Prepared> {
     let Asked { question, data, site, policy, .. } = *asked;
     check_name(site)?;
-    // Sites that share a log, as those of one machine may, have budgets of their own.
-    let log: Vec<LogEntry> = asked.log.iter().filter(|entry| entry.site == site).cloned().collect();
-    let log = log.as_slice();
+    // A log is of one data set, whatever the site is called in a run: another name is no new budget.
+    let log = asked.log;
     let file = QuestionFile::read(question)?;
     let wrong = |message: String| Error::input_at(Place::file(question), message);
     let Some(context) = file.context() else {
@@ -137,7 +136,7 @@ pub(super) fn prepare(asked: &Asked) -> Result<Prepared> {
     let hashes = files.iter().map(|path| file_hash(path)).collect::<Result<_>>()?;
     let counts = |row: usize| weights.as_ref().is_none_or(|w| w[row] > 0.0);
     let rows_used = RowsUsed::of(&table, counts, hashes);
-    rows_used.apart(log, policy.min_rows)?;
+    rows_used.apart(log, site, policy.min_rows)?;
     let mut cost = Cost::default();
     let mut inspected: Vec<Inspected> = Vec::new();
     for question in file.questions() {
@@ -164,9 +163,10 @@ pub(super) fn prepare(asked: &Asked) -> Result<Prepared> {
             }
         }
     }
-    policy.afford(&file.header.question, &cost, log)?;
+    policy.afford((&file.header.question, site), &cost, log)?;
     if let Some(circle) = &circle {
-        circle.apart(&file, &cost, policy, log)?;
+        let own: Vec<LogEntry> = log.iter().filter(|entry| entry.site == site).cloned().collect();
+        circle.apart(&file, &cost, policy, &own)?;
     }
     let dropped = dropped as u64;
     Ok(Prepared {

@@ -265,10 +265,11 @@ impl Policy {
 
     /// What was answered so far.
     pub fn budget(&self, log: &[LogEntry]) -> Budget {
-        let questions: BTreeSet<&str> = log.iter().map(|e| e.question.as_str()).collect();
+        let questions: BTreeSet<(&str, &str)> =
+            log.iter().map(|e| (e.question.as_str(), e.site.as_str())).collect();
         let mut counted = BTreeSet::new();
         // The same question again tells nothing new.
-        let new = log.iter().filter(|e| counted.insert(e.question.as_str()));
+        let new = log.iter().filter(|e| counted.insert((e.question.as_str(), e.site.as_str())));
         let points = new.map(|e| e.points).fold(0, u64::saturating_add);
         let designs: BTreeSet<&String> = log.iter().flat_map(|e| &e.designs).collect();
         Budget {
@@ -279,8 +280,13 @@ impl Policy {
     }
 
     /// Whether the budget bears this, after what the log says was answered, of whatever study.
-    pub(super) fn afford(&self, question: &str, cost: &Cost, log: &[LogEntry]) -> Result<()> {
-        if log.iter().any(|entry| entry.question == question) {
+    pub(super) fn afford(
+        &self,
+        (question, site): (&str, &str),
+        cost: &Cost,
+        log: &[LogEntry],
+    ) -> Result<()> {
+        if log.iter().any(|entry| entry.question == question && entry.site == site) {
             return Ok(());
         }
         let Budget { questions, points, designs } = self.budget(log);

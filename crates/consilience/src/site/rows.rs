@@ -38,8 +38,11 @@ impl RowsUsed {
     }
 
     /// An error if some earlier answer was given with nearly the same rows: the difference would be seen.
-    pub(super) fn apart(&self, log: &[LogEntry], min_rows: u64) -> Result<()> {
-        let earlier = log.iter().map(|entry| &entry.rows_used).filter(|rows| rows.count > 0);
+    pub(super) fn apart(&self, log: &[LogEntry], site: &str, min_rows: u64) -> Result<()> {
+        // Of other files, only those of the same site: sites that share a log have rows of their own.
+        let related = |entry: &&LogEntry| entry.site == site || entry.rows_used.files == self.files;
+        let earlier = log.iter().filter(related).map(|entry| &entry.rows_used);
+        let earlier = earlier.filter(|rows| rows.count > 0);
         let mut seen = BTreeSet::new();
         for before in earlier.filter(|rows| seen.insert((&rows.files, &rows.hash))) {
             let apart = if before.files == self.files {
