@@ -23,7 +23,7 @@ fn main() {
         let regression = plan.settings[0].model.regression().expect("a regression");
         let design = regression.design.clone();
         let survey = Survey { family: Family::Gaussian, design: design.clone(), units: true };
-        let statistics = Statistics { recipe: design };
+        let statistics = Statistics { recipe: design, kernel: regression.kernel };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
         let (surveyed, factored) = pool.install(|| {
             let shard = plan.engine().shard(0);

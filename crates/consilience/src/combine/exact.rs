@@ -41,8 +41,9 @@ const TOLERANCE: f64 = 1e-6;
 /// Half a squared Newton decrement at which a mode was not reached: nats that it may be below the peak.
 const REACHED: f64 = 1e-2;
 
-/// Numbers in all rows beyond which a log density costs so much that few draws are tried first.
-const COSTLY: f64 = 2e6;
+/// Numbers in all rows beyond which a log density costs so much that few draws are tried first, and how many then.
+/// A posterior of so many rows is so nearly normal that even the fewest leave hardly an error.
+const COSTLY: [(f64, usize); 2] = [(1e8, 256), (2e6, 512)];
 
 /// Multiplications beyond which third derivatives cost more than the round that they save.
 const CHEAP: f64 = 1e9;
@@ -124,7 +125,7 @@ impl Exact {
             rounds: options.rounds,
             even: options.points == study::Points::Sobol,
             mirrored: true,
-            costly: self.draws_are_costly(),
+            few: self.few_draws(),
             single: model.has_one_peak(),
             noise: model.noise(),
             tolerance: TOLERANCE,
@@ -149,10 +150,10 @@ impl Exact {
             && d * rows * each * each < CHEAP
     }
 
-    /// Whether a thousand draws are much work: what shards say of their rows, again.
-    fn draws_are_costly(&self) -> bool {
+    /// How many draws to begin with where a thousand are much work: what shards say of their rows, again.
+    fn few_draws(&self) -> Option<usize> {
         let full: f64 = self.setting.surveys.iter().flat_map(|s| &s.nonzero).sum();
-        full > COSTLY
+        COSTLY.iter().find(|(numbers, _)| full > *numbers).map(|(_, draws)| *draws)
     }
 
     fn usual_rounds(&self) -> u64 {

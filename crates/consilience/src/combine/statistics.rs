@@ -16,7 +16,9 @@ use crate::engine::Session;
 use crate::estimate::{Linear, newton};
 use crate::fit::{Diagnostics, FitOrder, Summary, fit};
 use crate::math::stream;
-use crate::model::{Centred, Coordinates, Gaussian, Likelihood, Model, Subposterior, Warped};
+use crate::model::{
+    Centred, Coordinates, Gaussian, Likelihood, Model, Regression, Subposterior, Warped,
+};
 use crate::question::{Answer, Answers, Expand, Points, Question, Statistics, Weigh};
 use crate::study::{Combine, EvidenceOptions, Local, Schedule};
 use crate::target::{Expansion, Target};
@@ -84,14 +86,12 @@ pub(super) fn suits(setting: &Setting) -> bool {
 pub(crate) fn statistics_of<'a>(
     models: impl Iterator<Item = &'a Arc<Model>>,
 ) -> Option<(Statistics, Vec<Places>)> {
-    let recipes = models.filter_map(|model| model.regression()).map(|r| r.recipe());
-    let recipes: Vec<Recipe> = recipes.collect();
-    if recipes.is_empty() {
-        return None;
-    }
+    let regressions: Vec<&Regression> = models.filter_map(|model| model.regression()).collect();
+    let kernel = regressions.first()?.kernel;
+    let recipes: Vec<Recipe> = regressions.iter().map(|r| r.recipe()).collect();
     let (recipe, places) = union(&recipes);
     let narrow = recipe.columns.len() < MOST_COLUMNS;
-    narrow.then(|| (Statistics { recipe: Arc::new(recipe) }, places))
+    narrow.then(|| (Statistics { recipe: Arc::new(recipe), kernel }, places))
 }
 
 /// The statistics of all models for which they are enough, in their order.

@@ -182,7 +182,7 @@ impl<'a> Task<'a> {
             rounds: ROUNDS,
             even: false,
             mirrored: false,
-            costly: false,
+            few: None,
             single: model.has_one_peak(),
             noise: model.noise(),
             tolerance: TOLERANCE,

@@ -1,9 +1,10 @@
 //! Triangular factors of tall matrices, gathered a block of rows at a time.
 //!
 //! Householder's reflections, eight columns at a time: I − V·T·V' is the product of eight of them, so that the
-//! columns to the right see two matrix products and not sixteen of vectors (Schreiber & Van Loan 1989). Products and
-//! sums are rounded one by one, never together, and run in an order that depends on neither CPU nor threads: the
-//! same bits everywhere, whichever instructions do it.
+//! columns to the right see two matrix products and not sixteen of vectors (Schreiber & Van Loan 1989). Sums run in an
+//! order that depends on neither CPU nor threads. Products and sums are rounded one by one, so that factors have the
+//! same bits everywhere, whichever instructions make them; but where rows are many ([`Triangle::of_rows`]) and the kernel
+//! need not be portable, together, which takes half the time.
 
 use super::dispatch::{Kernel, Pass, Path};
 use super::simd::{Cpu, LANES, Line, Vector};
@@ -24,6 +25,8 @@ pub struct Triangle {
     /// The rows at hand, column after column.
     block: Vec<Line>,
     path: Path,
+    /// Whether products and sums are rounded together.
+    fused: bool,
 }
 
 impl Triangle {
@@ -33,7 +36,13 @@ impl Triangle {
             root: Matrix::zeros(columns, columns),
             block: Vec::new(),
             path: Path::of(Kernel::Auto),
+            fused: false,
         }
+    }
+
+    /// The factor of no rows, to which many will be added with these instructions.
+    pub fn of_rows(columns: usize, kernel: Kernel) -> Triangle {
+        Triangle { fused: kernel == Kernel::Auto, ..Triangle::new(columns) }
     }
 
     /// The factor of a matrix that is given by columns.
@@ -96,13 +105,17 @@ impl Triangle {
                 line.0 = *values;
             }
         }
-        let Triangle { root, block, path } = self;
-        path.run(Fold { root, block, lines, triangular });
+        let Triangle { root, block, path, fused } = self;
+        if *fused {
+            path.run(Fold::<true> { root, block, lines, triangular });
+        } else {
+            path.run(Fold::<false> { root, block, lines, triangular });
+        }
     }
 }
 
-/// Makes R the factor of [R; block].
-struct Fold<'a> {
+/// Makes R the factor of [R; block], with products and sums rounded together or not.
+struct Fold<'a, const FUSED: bool> {
     root: &'a mut Matrix,
     /// Column after column, each of so many lines.
     block: &'a mut [Line],
@@ -114,7 +127,7 @@ struct Fold<'a> {
 /// T of eight mirrors.
 type Join = [[f64; MIRRORS]; MIRRORS];
 
-impl Pass for Fold<'_> {
+impl<const FUSED: bool> Pass for Fold<'_, FUSED> {
     type Out = ();
 
     #[inline(always)]
@@ -126,19 +139,21 @@ impl Pass for Fold<'_> {
             // Below this the columns of the mirrors are 0.
             let used = if triangular { lines.min((first + width).div_ceil(LANES)) } else { lines };
             let (mirrors, rest) = block[first * lines..].split_at_mut(width * lines);
-            let taus = reflect(cpu, root, first, mirrors, lines, used);
+            let taus = reflect::<C, FUSED>(cpu, root, first, mirrors, lines, used);
             if rest.is_empty() {
                 return;
             }
             // As many products side by side as registers allow.
             match C::TILE {
                 4 => {
-                    let join = &joined::<C, 4>(cpu, &taus, mirrors, lines, used);
-                    Update { first, mirrors, join, lines, used }.all::<C, 4>(cpu, root, rest);
+                    let join = &joined::<C, FUSED, 4>(cpu, &taus, mirrors, lines, used);
+                    Update { first, mirrors, join, lines, used }
+                        .all::<C, FUSED, 4>(cpu, root, rest);
                 }
                 _ => {
-                    let join = &joined::<C, 2>(cpu, &taus, mirrors, lines, used);
-                    Update { first, mirrors, join, lines, used }.all::<C, 2>(cpu, root, rest);
+                    let join = &joined::<C, FUSED, 2>(cpu, &taus, mirrors, lines, used);
+                    Update { first, mirrors, join, lines, used }
+                        .all::<C, FUSED, 2>(cpu, root, rest);
                 }
             }
         }
@@ -148,7 +163,7 @@ impl Pass for Fold<'_> {
 /// Eight columns, or what is left of them, become mirrors v = (1, what stands in their place then); returns
 /// their 2/v'v, 0 for one that changes nothing.
 #[inline(always)]
-fn reflect<C: Cpu>(
+fn reflect<C: Cpu, const FUSED: bool>(
     cpu: C,
     root: &mut Matrix,
     first: usize,
@@ -163,7 +178,7 @@ fn reflect<C: Cpu>(
         for from in (j..width).step_by(4) {
             // Beyond the last column that one stands in, for nothing.
             let beside: [usize; 4] = std::array::from_fn(|c| (from + c).min(width - 1));
-            let found = dots::<C, 1, 4>(cpu, columns, [j], columns, beside, lines, used);
+            let found = dots::<C, FUSED, 1, 4>(cpu, columns, [j], columns, beside, lines, used);
             for (product, c) in found[0].iter().zip(beside) {
                 products[c] = *product;
             }
@@ -189,9 +204,9 @@ fn reflect<C: Cpu>(
             let top = &mut root[(first + j, first + c)];
             let by = tau * (*top + products[c] * inverse);
             *top -= by;
-            let by = cpu.splat(by);
+            let by = cpu.splat(-by);
             for (line, v) in other.iter_mut().zip(&*mirror) {
-                (cpu.load(&line.0) - cpu.load(&v.0) * by).store(&mut line.0);
+                sum::<C, FUSED>(cpu.load(&v.0), by, cpu.load(&line.0)).store(&mut line.0);
             }
         }
     }
@@ -200,7 +215,7 @@ fn reflect<C: Cpu>(
 
 /// T with H₁·…·H₈ = I − V·T·V'.
 #[inline(always)]
-fn joined<C: Cpu, const T: usize>(
+fn joined<C: Cpu, const FUSED: bool, const T: usize>(
     cpu: C,
     taus: &[f64; MIRRORS],
     mirrors: &[Line],
@@ -211,7 +226,7 @@ fn joined<C: Cpu, const T: usize>(
     for i in (0..MIRRORS).step_by(T) {
         for j in (i..MIRRORS).step_by(T) {
             let (at, beside) = (std::array::from_fn(|a| i + a), std::array::from_fn(|b| j + b));
-            let found = dots::<C, T, T>(cpu, mirrors, at, mirrors, beside, lines, used);
+            let found = dots::<C, FUSED, T, T>(cpu, mirrors, at, mirrors, beside, lines, used);
             for (a, found) in found.iter().enumerate() {
                 gram[i + a][j..j + T].copy_from_slice(found);
             }
@@ -228,9 +243,15 @@ fn joined<C: Cpu, const T: usize>(
     join
 }
 
+/// ab + c, rounded once or twice.
+#[inline(always)]
+fn sum<C: Cpu, const FUSED: bool>(a: C::V, b: C::V, c: C::V) -> C::V {
+    if FUSED { a.fma(b, c) } else { c + a * b }
+}
+
 /// Products of A columns of one block with B of another.
 #[inline(always)]
-fn dots<C: Cpu, const A: usize, const B: usize>(
+fn dots<C: Cpu, const FUSED: bool, const A: usize, const B: usize>(
     cpu: C,
     left: &[Line],
     at: [usize; A],
@@ -256,7 +277,7 @@ fn dots<C: Cpu, const A: usize, const B: usize>(
         for a in 0..A {
             let left = cpu.load(&left_columns[a][k].0);
             for b in 0..B {
-                sums[a][b] = sums[a][b] + left * right[b];
+                sums[a][b] = sum::<C, FUSED>(left, right[b], sums[a][b]);
             }
         }
     }
@@ -281,21 +302,26 @@ struct Update<'a> {
 impl Update<'_> {
     /// T columns at a time, and T mirrors or lines.
     #[inline(always)]
-    fn all<C: Cpu, const T: usize>(&self, cpu: C, root: &mut Matrix, rest: &mut [Line]) {
+    fn all<C: Cpu, const FUSED: bool, const T: usize>(
+        &self,
+        cpu: C,
+        root: &mut Matrix,
+        rest: &mut [Line],
+    ) {
         let mut column = self.first + MIRRORS;
         let mut tiles = rest.chunks_exact_mut(T * self.lines);
         for tile in &mut tiles {
-            self.tile::<C, T, T>(cpu, root, column, tile);
+            self.tile::<C, FUSED, T, T>(cpu, root, column, tile);
             column += T;
         }
         for single in tiles.into_remainder().chunks_exact_mut(self.lines) {
-            self.tile::<C, T, 1>(cpu, root, column, single);
+            self.tile::<C, FUSED, T, 1>(cpu, root, column, single);
             column += 1;
         }
     }
 
     #[inline(always)]
-    fn tile<C: Cpu, const A: usize, const T: usize>(
+    fn tile<C: Cpu, const FUSED: bool, const A: usize, const T: usize>(
         &self,
         cpu: C,
         root: &mut Matrix,
@@ -308,7 +334,7 @@ impl Update<'_> {
         let mut along = [[0.0; T]; MIRRORS];
         for i in (0..MIRRORS).step_by(A) {
             let at = std::array::from_fn(|a| i + a);
-            let found = dots::<C, A, T>(cpu, mirrors, at, tile, beside, lines, used);
+            let found = dots::<C, FUSED, A, T>(cpu, mirrors, at, tile, beside, lines, used);
             for a in 0..A {
                 let top = &root.row(first + i + a)[column..][..T];
                 for c in 0..T {
@@ -331,17 +357,17 @@ impl Update<'_> {
         // Several lines at a time, so that a load serves several products.
         let whole = used / A * A;
         for k in (0..whole).step_by(A) {
-            subtract::<C, T, A>(cpu, mirrors, &by, tile, lines, k);
+            subtract::<C, FUSED, T, A>(cpu, mirrors, &by, tile, lines, k);
         }
         for k in whole..used {
-            subtract::<C, T, 1>(cpu, mirrors, &by, tile, lines, k);
+            subtract::<C, FUSED, T, 1>(cpu, mirrors, &by, tile, lines, k);
         }
     }
 }
 
 /// Takes the mirrors times these numbers off some lines of T columns.
 #[inline(always)]
-fn subtract<C: Cpu, const T: usize, const LINES: usize>(
+fn subtract<C: Cpu, const FUSED: bool, const T: usize, const LINES: usize>(
     cpu: C,
     mirrors: &[Line],
     by: &[[f64; T]; MIRRORS],
@@ -363,9 +389,9 @@ fn subtract<C: Cpu, const T: usize, const LINES: usize>(
             v[l] = cpu.load(&mirror[l].0);
         }
         for c in 0..T {
-            let by = cpu.splat(by[c]);
+            let by = cpu.splat(-by[c]);
             for l in 0..LINES {
-                values[c][l] = values[c][l] - v[l] * by;
+                values[c][l] = sum::<C, FUSED>(v[l], by, values[c][l]);
             }
         }
     }
@@ -457,6 +483,24 @@ mod tests {
             let square = first.transpose().product(&first);
             for (a, b) in square.data().iter().zip(gram(&columns).data()) {
                 assert!((a - b).abs() < 1e-14 * rows as f64, "{rows} rows, {p} columns: {a} {b}");
+            }
+        }
+    }
+
+    // Rounded together, products and sums are not less accurate; portable kernels do not do so.
+    #[test]
+    fn many_rows_are_factored_with_the_instructions_of_the_kernel() {
+        for (rows, p) in [(40, 8), (601, 21), (513, 34)] {
+            let columns = columns(rows, p);
+            let factor = |mut triangle: Triangle| {
+                triangle.add(rows, |j, rows, out| out.copy_from_slice(&columns[j][rows]));
+                triangle.into_root()
+            };
+            let plain = factor(Triangle::new(p));
+            assert!(factor(Triangle::of_rows(p, Kernel::Portable)) == plain);
+            let auto = factor(Triangle::of_rows(p, Kernel::Auto));
+            for (a, b) in auto.data().iter().zip(plain.data()) {
+                assert!((a - b).abs() < 1e-13 * rows as f64, "{rows} rows, {p} columns: {a} {b}");
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Rows as a Gaussian likelihood knows them: sums of products around a point in their midst.
 
 use super::gaussian::{Gaussian, Shift};
-use crate::kernel::Triangle;
+use crate::kernel::{Kernel, Triangle};
 use crate::math::{Compensated, Matrix, dot};
 use serde::{Deserialize, Serialize};
 
@@ -20,11 +20,11 @@ pub struct Centred {
 
 impl Centred {
     /// Of these columns, the last of which is the outcome, around their own means.
-    pub fn of_columns(columns: &[&[f64]], weights: &[f64]) -> Centred {
+    pub fn of_columns(columns: &[&[f64]], weights: &[f64], kernel: Kernel) -> Centred {
         let observations = weights.iter().sum();
         let shifts: Vec<f64> = columns.iter().map(|c| middle(c, weights, observations)).collect();
         let roots: Vec<f64> = weights.iter().map(|w| w.sqrt()).collect();
-        let mut triangle = Triangle::new(columns.len() + 1);
+        let mut triangle = Triangle::of_rows(columns.len() + 1, kernel);
         triangle.add(weights.len(), |j, rows, out| {
             let roots = &roots[rows.clone()];
             let Some(j) = j.checked_sub(1) else { return out.copy_from_slice(roots) };

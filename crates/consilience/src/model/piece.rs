@@ -122,7 +122,7 @@ impl Piece {
         let body = if family == Family::Gaussian {
             let target: Vec<f64> = y.iter().zip(&offset).map(|(y, o)| y - o).collect();
             let all: Vec<&[f64]> = columns.iter().chain([&target]).map(Vec::as_slice).collect();
-            PieceBody::Gaussian(Centred::of_columns(&all, &weights))
+            PieceBody::Gaussian(Centred::of_columns(&all, &weights, kernel))
         } else {
             let Constant { mut sum, outcomes, .. } =
                 Constant::new(family, &y, Some(&weights), large);

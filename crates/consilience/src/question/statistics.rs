@@ -4,7 +4,7 @@ use super::Kind;
 use super::checks::{self, Fault, ensure, finite, numbers};
 use crate::Result;
 use crate::data::Recipe;
-use crate::kernel::BLOCK_ROWS;
+use crate::kernel::{BLOCK_ROWS, Kernel};
 use crate::model::{Centred, Model, chunk_rows, over_chunks};
 use crate::shard::Shard;
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,8 @@ use std::sync::Arc;
 pub struct Statistics {
     /// The design that has the columns of all models.
     pub recipe: Arc<Recipe>,
+    /// Whose instructions the sums use.
+    pub kernel: Kernel,
 }
 
 /// The values of rows that are taken together: these stay in cache,
@@ -46,7 +48,7 @@ impl Kind for Statistics {
                 let weights = design.weights.unwrap_or_else(|| vec![1.0; design.response.len()]);
                 let columns = design.columns.iter().chain([&design.response]);
                 let columns: Vec<&[f64]> = columns.map(Vec::as_slice).collect();
-                Ok(Centred::of_columns(&columns, &weights))
+                Ok(Centred::of_columns(&columns, &weights, self.kernel))
             })?;
             Ok(Centred::merge(parts.iter()))
         });

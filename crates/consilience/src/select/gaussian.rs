@@ -52,7 +52,7 @@ pub(super) fn select(
 ) -> Result<Option<Found>> {
     let Some(regression) = setting.model.regression() else { return Ok(None) };
     let (recipe, places) = union(&[regression.recipe()]);
-    let question = Statistics { recipe: Arc::new(recipe) };
+    let question = Statistics { recipe: Arc::new(recipe), kernel: regression.kernel };
     let pool = Pool::found(session, std::iter::once(setting), question)?;
     let places = &places[0];
     let plane = Plane::new(setting, space, &pool.all, &places.columns, &places.offsets)?;

@@ -150,7 +150,7 @@ impl Search {
         let (draws, set) = self.point_set(self.pilot());
         self.weigh_rounds += usize::from(expand.is_none());
         let thetas = set.thetas.clone();
-        let (probes, around) = match self.settings.costly || expand.is_none() {
+        let (probes, around) = match self.settings.few.is_some() || expand.is_none() {
             true => (None, None),
             false => {
                 let (points, set) = self.probes(vec![plain.clone()]);

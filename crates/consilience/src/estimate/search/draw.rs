@@ -18,9 +18,7 @@ use std::sync::Arc;
 const WELL_PLACED: f64 = 0.75;
 /// Draws of the first round of weights, and of it where the mixture has several parts.
 const PILOT: usize = 1000;
-/// The same where draws cost much, and the share of the error that may be left: an error bar of so few draws is not
-/// known well, so that it has to leave room.
-const SMALL_PILOT: usize = 512;
+/// The share of the error that fewer may leave: their error bar is not known well, so that it has to leave room.
 const ROOM: f64 = 1.0 / 3.0;
 const WIDE_PILOT: usize = 2000;
 /// The same where draws from a first guess were poor: few more rounds should follow.
@@ -44,10 +42,10 @@ const MOST_HEAVY: usize = 5;
 
 impl Search {
     pub(super) fn pilot(&self) -> usize {
-        let pilot = match self.parts.len() {
+        let pilot = match (self.parts.len(), self.settings.few) {
             _ if self.is_hard => HARD_PILOT,
-            1 if self.settings.costly && self.sobol.is_none() => SMALL_PILOT,
-            1 => PILOT,
+            (1, Some(few)) if self.sobol.is_none() => few,
+            (1, _) => PILOT,
             _ => WIDE_PILOT,
         };
         self.settings.draws.min(pilot)

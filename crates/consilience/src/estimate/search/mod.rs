@@ -50,8 +50,8 @@ pub struct Settings {
     /// Whether draws come in pairs that mirror each other, where there is one peak: better for the evidence, worse for
     /// squares.
     pub mirrored: bool,
-    /// Whether a draw costs so much that few are tried first.
-    pub costly: bool,
+    /// How many draws are tried first where each costs much.
+    pub few: Option<usize>,
     /// Whether there is one peak for sure.
     pub single: bool,
     /// The number of a parameter that says how large misfits may be, and a value of it under which the
