@@ -6,14 +6,16 @@ use common::Case;
 use consilience::combine::Combining;
 use consilience::compare::Comparison;
 use consilience::engine::{Answered, Engine, Observer, Round, Session, Silent, Threads};
-use consilience::math::stream;
+use consilience::math::{Matrix, stream};
 use consilience::plan::{Extras, Gathered, Plan, Room};
-use consilience::question::{Answers, Question};
+use consilience::question::{Answers, Points, Question, Weigh};
 use consilience::study::StudyFile;
 use consilience::{Error, Result};
+use rand::RngExt;
 use rand::seq::SliceRandom;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The shards of another engine, of which only sums are known, added up in an order of its own.
@@ -80,6 +82,41 @@ fn a_choice_among_models_runs_on_sums_alone() {
         let sums = sums.select(&Silent).unwrap();
         assert_eq!(whole.inclusion, sums.inclusion, "{method} {family}");
         assert_eq!(whole.log_normaliser, sums.log_normaliser);
+    }
+}
+
+/// Where answers are long and only their sums are wanted, threads add them up as they come: to the same bits as if
+/// they were all there.
+#[test]
+fn long_answers_are_added_up_as_they_come() {
+    let mut case = Case::new("pima_tr.csv", 150);
+    case.model("type ~ scale(glu)", "logistic").model("type ~ scale(bmi)", "logistic");
+    let plan = Plan::new(study(&case), 2, &Silent).unwrap();
+    let points = |model: usize, rows: usize| {
+        let mut rng = stream(model as u64 + 1, 0, 0, "points");
+        let numbers = (0..2 * rows).map(|_| rng.random::<f64>() - 0.5).collect();
+        let setting = &plan.settings[model];
+        Points {
+            model: setting.model.clone(),
+            thetas: Arc::new(Matrix::from_rows(rows, 2, numbers)),
+            share: setting.share,
+            rule: None,
+        }
+    };
+    // 150 shards, and more than 2²¹ numbers of all together; a few more that are not worth it.
+    let long: Question = Weigh(vec![points(0, 9_000), points(1, 6_000)]).into();
+    let short: Question = Weigh(vec![points(1, 10)]).into();
+    let questions = [long, short];
+    let go_on = || ControlFlow::Continue(());
+    let each = plan.engine().ask(&questions, &go_on).unwrap();
+    let sums = plan.engine().ask_for_sums(&questions, &go_on).unwrap();
+    assert!(matches!(sums[..], [Answers::Sum(_), Answers::Each(_)]));
+    for ((question, each), sum) in questions.iter().zip(each).zip(sums) {
+        let Answers::Each(each) = each else { panic!("threads know single answers") };
+        match sum {
+            Answers::Each(few) => assert_eq!(few, each),
+            Answers::Sum(sum) => assert_eq!(Some(sum), question.merge(each).unwrap()),
+        }
     }
 }
 

@@ -387,7 +387,8 @@ impl<'a> Combining<'a> {
             done: self.models.len() - open().count(),
             rounds_left: open().map(|talk| talk.machine.rounds_left()).max().unwrap_or(1),
         });
-        let mut all = self.session.ask(&questions)?;
+        let singly = self.models.iter().any(|talk| talk.setting.extras.leave_one_out);
+        let mut all = self.session.ask_as(&questions, singly)?;
         let mut parts = vec![0; questions.len()];
         for &(i, number) in &asking {
             let alone = asking.iter().filter(|(_, asked)| *asked == number).count() == 1;

@@ -27,6 +27,12 @@ pub trait Engine: Sync {
     /// computed, and the round ends with [`Error::Stopped`](crate::Error::Stopped).
     fn ask(&self, questions: &[Question], answered: &Answered) -> Result<Vec<Answers>>;
 
+    /// The same for somebody to whom the answers of single shards to [`Weigh`](crate::question::Weigh) are of no use: an
+    /// engine may then add them up as they come, so that those of thousands of shards need not be in memory together.
+    fn ask_for_sums(&self, questions: &[Question], answered: &Answered) -> Result<Vec<Answers>> {
+        self.ask(questions, answered)
+    }
+
     /// Does the centre's own work, on the threads that the engine keeps for it if it has any.
     fn at_the_centre<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R
     where

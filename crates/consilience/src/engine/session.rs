@@ -126,7 +126,12 @@ impl<'a> Session<'a> {
 
     /// One round: every question to every shard. Each answer is checked against its question.
     pub fn ask(&self, questions: &[Question]) -> Result<Vec<Answers>> {
-        let Some(known) = &self.known else { return self.put(questions) };
+        self.ask_as(questions, true)
+    }
+
+    /// The same; single answers to `Weigh` may be of no use.
+    pub(crate) fn ask_as(&self, questions: &[Question], singly: bool) -> Result<Vec<Answers>> {
+        let Some(known) = &self.known else { return self.put(questions, singly) };
         let recall = |question: &Question| {
             let known = known.borrow();
             known.iter().find(|(asked, _)| asked == question).map(|(_, answers)| answers.clone())
@@ -135,7 +140,7 @@ impl<'a> Session<'a> {
         let open = questions.iter().zip(&all).filter(|(_, answers)| answers.is_none());
         let open: Vec<Question> = open.map(|(question, _)| question.clone()).collect();
         // A round without a question is none.
-        let new = if open.is_empty() { Vec::new() } else { self.put(&open)? };
+        let new = if open.is_empty() { Vec::new() } else { self.put(&open, singly)? };
         for (slot, (question, answers)) in
             all.iter_mut().filter(|slot| slot.is_none()).zip(open.into_iter().zip(new))
         {
@@ -148,7 +153,7 @@ impl<'a> Session<'a> {
     }
 
     /// Puts questions to the shards.
-    fn put(&self, questions: &[Question]) -> Result<Vec<Answers>> {
+    fn put(&self, questions: &[Question], singly: bool) -> Result<Vec<Answers>> {
         let mut traffic = self.traffic.get();
         traffic.rounds += 1;
         let begins = self.observer.round(&Round {
@@ -160,15 +165,20 @@ impl<'a> Session<'a> {
         if begins.is_break() {
             return Err(Error::Stopped);
         }
-        let answers = self.engine.ask(questions, &|| self.observer.answered())?;
+        let answered = || self.observer.answered();
+        let answers = match singly {
+            true => self.engine.ask(questions, &answered)?,
+            false => self.engine.ask_for_sums(questions, &answered)?,
+        };
         for (question, answers) in questions.iter().zip(&answers) {
             traffic.bytes_sent += size(question) * self.shards() as u64;
-            let received = match answers {
-                Answers::Each(each) => each.as_slice(),
-                Answers::Sum(sum) => std::slice::from_ref(sum),
+            // Every shard's part of a sum is as long as the sum.
+            let (received, times) = match answers {
+                Answers::Each(each) => (each.as_slice(), 1),
+                Answers::Sum(sum) => (std::slice::from_ref(sum), self.shards() as u64),
             };
             for (shard, answer) in received.iter().enumerate() {
-                traffic.bytes_received += size(answer);
+                traffic.bytes_received += size(answer) * times;
                 answer.check(question).map_err(|error| match answers {
                     Answers::Each(_) => error.for_shard(shard),
                     Answers::Sum(_) => error,

@@ -2,10 +2,12 @@
 
 use super::clock::{Clock, Spent};
 use super::{Answered, Engine};
-use crate::question::{Answer, Answers, Question};
+use crate::math::ExactSum;
+use crate::question::{Answer, Answers, Kind, Question};
 use crate::shard::Shard;
 use crate::{Error, Result};
 use rayon::prelude::*;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -67,10 +69,61 @@ impl Engine for Threads {
     }
 
     fn ask(&self, questions: &[Question], answered: &Answered) -> Result<Vec<Answers>> {
-        let tasks: Vec<(&Question, (usize, &Shard))> = questions
-            .iter()
-            .flat_map(|q| self.shards.iter().enumerate().map(move |s| (q, s)))
-            .collect();
+        let (all, questions): (_, Vec<&Question>) =
+            (0..self.shards.len(), questions.iter().collect());
+        let each = self.answers(&questions, all, answered)?;
+        Ok(each.into_iter().map(Answers::Each).collect())
+    }
+
+    fn ask_for_sums(&self, questions: &[Question], answered: &Answered) -> Result<Vec<Answers>> {
+        let is_long = |question: &&Question| match question {
+            Question::Weigh(asked) => self.shards.len() * asked.count() > MOST_NUMBERS,
+            _ => false,
+        };
+        let (long, short): (Vec<&Question>, Vec<&Question>) = questions.iter().partition(is_long);
+        if long.is_empty() {
+            return self.ask(questions, answered);
+        }
+        let all = 0..self.shards.len();
+        let mut short = self.answers(&short, all, answered)?.into_iter();
+        let mut answers = Vec::new();
+        for question in questions {
+            answers.push(match question {
+                Question::Weigh(asked) if is_long(&question) => {
+                    let mut sums = vec![ExactSum::default(); asked.count()];
+                    let most = (MOST_NUMBERS / asked.count()).max(self.pool.current_num_threads());
+                    for first in (0..self.shards.len()).step_by(most) {
+                        let some = first..self.shards.len().min(first + most);
+                        for answer in self.answers(&[question], some, answered)?.concat() {
+                            let terms = answer.numbers();
+                            sums.iter_mut().zip(terms).for_each(|(sum, x)| sum.add(x));
+                        }
+                    }
+                    let sums: Vec<f64> = sums.into_iter().map(ExactSum::value).collect();
+                    let sum = asked.of_numbers(&sums);
+                    Answers::Sum(Answer::Weigh(Box::new(sum.expect("as many numbers as points"))))
+                }
+                _ => Answers::Each(short.next().expect("an answer to every question")),
+            });
+        }
+        Ok(answers)
+    }
+}
+
+/// Log densities of shards that may be in memory together where only their sums are wanted: 16 MiB.
+const MOST_NUMBERS: usize = 2 << 20;
+
+impl Threads {
+    /// Per question, the answers of some shards in their order.
+    fn answers(
+        &self,
+        questions: &[&Question],
+        shards: Range<usize>,
+        answered: &Answered,
+    ) -> Result<Vec<Vec<Answer>>> {
+        let own = &self.shards[shards.clone()];
+        let tasks: Vec<(&Question, (usize, &Shard))> =
+            questions.iter().flat_map(|q| shards.clone().zip(own).map(move |s| (*q, s))).collect();
         let stopped = AtomicBool::new(false);
         let answers: Vec<Result<Answer>> = self.pool.install(|| {
             tasks
@@ -91,7 +144,7 @@ impl Engine for Threads {
             return Err(Error::Stopped);
         }
         let mut answers = answers.into_iter();
-        let mut of_all = || -> Result<_> { answers.by_ref().take(self.shards.len()).collect() };
-        questions.iter().map(|_| Ok(Answers::Each(of_all()?))).collect()
+        let mut of_all = || -> Result<_> { answers.by_ref().take(own.len()).collect() };
+        questions.iter().map(|_| of_all()).collect()
     }
 }

@@ -17,6 +17,13 @@ use std::sync::Arc;
 #[serde(into = "wire::Asked", try_from = "wire::Asked")]
 pub struct Weigh(pub Vec<Points>);
 
+impl Weigh {
+    /// How many log densities a shard answers with.
+    pub(crate) fn count(&self) -> usize {
+        points::count(&self.0)
+    }
+}
+
 impl Kind for Weigh {
     const NAME: &'static str = "weigh";
 
