@@ -1,7 +1,7 @@
 //! Arrow's arrays on their way to columns: from Parquet files, and from tables in memory.
 
-use super::part::{Codes, ColumnPart, PartValues};
-use super::table::MISSING;
+use super::part::ColumnPart;
+use super::table::{Column, ColumnKind, MISSING};
 use crate::{Error, Place, Result};
 use arrow_array::cast::AsArray;
 use arrow_array::types;
@@ -20,14 +20,12 @@ pub(super) fn empty(file: &Path, field: &Field) -> Result<ColumnPart> {
     };
     use DataType::*;
     Ok(ColumnPart::typed(match plain {
-        Boolean => PartValues::Logical(Vec::new()),
-        Utf8 | LargeUtf8 | Utf8View => PartValues::Text(Codes::default()),
-        Float32 => PartValues::Single(Vec::new()),
-        Null | Float16 | Float64 => PartValues::Number(Vec::new()),
-        Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..) => {
-            PartValues::Number(Vec::new())
-        }
-        other if other.is_integer() => PartValues::Number(Vec::new()),
+        Boolean => ColumnKind::Logical,
+        Utf8 | LargeUtf8 | Utf8View => ColumnKind::Text,
+        Float32 => ColumnKind::Single,
+        Null | Float16 | Float64 => ColumnKind::Number,
+        Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..) => ColumnKind::Number,
+        other if other.is_integer() => ColumnKind::Number,
         _ => {
             let message = format!(
                 "the type {} cannot be used; write the column as numbers, text or logicals, or name the columns to read and leave it out",
@@ -71,8 +69,9 @@ fn add_array(
         _ => Some(keys.as_ref().map_or(row, |keys| keys[row])),
     };
     let rows = 0..array.len();
-    match column.values_mut(array.len()) {
-        PartValues::Single(all) => {
+    let (column, words) = column.grow(array.len());
+    match column {
+        Column::Single(all) => {
             let numbers = values.as_primitive::<types::Float32Type>().values();
             if nulls.is_none() && keys.is_none() && numbers.iter().all(|x| x.is_finite()) {
                 all.extend_from_slice(numbers);
@@ -86,7 +85,7 @@ fn add_array(
                 });
             }
         }
-        PartValues::Number(all) => {
+        Column::Number(all) => {
             let numbers = numbers(values);
             for row in rows {
                 all.push(match index(row) {
@@ -96,11 +95,11 @@ fn add_array(
                 });
             }
         }
-        PartValues::Logical(all) => {
+        Column::Logical(all) => {
             let values = values.as_boolean();
             all.extend(rows.map(|r| index(r).map_or(MISSING, |i| u32::from(values.value(i)))));
         }
-        PartValues::Text(all) => {
+        Column::Text { codes, .. } => {
             let strings = Strings::new(values);
             // A level gets its code with its first row, so that none is without rows.
             let mut known = vec![MISSING; if keys.is_some() { values.len() } else { 0 }];
@@ -108,19 +107,18 @@ fn add_array(
                 let code = match index(row) {
                     None => MISSING,
                     Some(i) => match known.get_mut(i) {
-                        None => all.code(strings.value(i)),
+                        None => words.code(strings.value(i)),
                         Some(code) => {
                             if *code == MISSING {
-                                *code = all.code(strings.value(i));
+                                *code = words.code(strings.value(i));
                             }
                             *code
                         }
                     },
                 };
-                all.push(code);
+                codes.push(code);
             }
         }
-        PartValues::Unknown | PartValues::Clash => unreachable!("the column has a type"),
     }
     Ok(())
 }

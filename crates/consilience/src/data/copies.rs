@@ -15,9 +15,11 @@
 use super::arrow;
 use super::csv::{self, Sizes};
 use super::files::{Text, unreadable};
+use super::inputs::non_finite;
 use super::parquet;
-use super::part::{ColumnKind, ColumnPart, FilePart, Odd, Settled};
-use super::read::{Event, Reader, changed, non_finite, select};
+use super::part::{FilePart, Odd};
+use super::read::{Event, Reader, changed, select};
+use super::table::ColumnKind;
 use crate::draft::Draft;
 use crate::{Error, Result};
 use ::parquet::arrow::ArrowWriter;
@@ -79,11 +81,8 @@ struct Passing {
 impl Copy {
     /// All rows of these columns.
     pub fn decode(&self, columns: &[&str]) -> Result<FilePart> {
-        let mut part = parquet::decode(&self.path, &|names| self.select(columns, names))?;
-        let lines = part.columns.pop().and_then(ColumnPart::into_lines);
-        part.numbers = lines.ok_or_else(|| changed(&self.path))?;
-        part.comments = self.comments;
-        Ok(part)
+        let part = parquet::decode(&self.path, &|names| self.select(columns, names), true)?;
+        Ok(FilePart { comments: self.comments, ..part })
     }
 
     /// Where these columns stand in the copy, and that of the lines behind them.
@@ -474,7 +473,7 @@ impl Writing {
             .columns
             .into_par_iter()
             .zip(&self.written_as)
-            .map(|(part, kind)| array(part, *kind))
+            .map(|(part, kind)| part.into_column(*kind).map(arrow::array))
             .collect::<Vec<_>>()
             .into_iter()
             .collect();
@@ -501,16 +500,4 @@ impl Writing {
         writer.close()?;
         Ok(true)
     }
-}
-
-/// The values of a part of a column of this kind; none if it has to be read again as text.
-fn array(part: ColumnPart, kind: ColumnKind) -> Option<ArrayRef> {
-    if kind == ColumnKind::Text {
-        if !part.can_join_text() {
-            return None;
-        }
-        return Some(arrow::array(part.into_text()));
-    }
-    let settled = Settled::new(kind, super::part::Codes::default());
-    Some(arrow::array(part.settle(&settled)?))
 }

@@ -3,9 +3,10 @@
 use super::chunks::{Chunk, Chunks};
 use super::files::{Text, unreadable};
 use super::number::parse_number;
-use super::part::{ColumnKind, ColumnPart, FilePart};
+use super::part::{ColumnPart, FilePart};
 use super::read::{TextFormat, check_names};
 use super::records::{LONGEST, MOST_FIELDS, RecordFault, Records};
+use super::table::ColumnKind;
 use crate::{Error, Place, Result};
 use flate2::bufread::MultiGzDecoder;
 use rayon::prelude::*;
@@ -160,7 +161,9 @@ struct Piece {
 impl Piece {
     /// No rows yet; the columns at these places, those marked true as text.
     fn new(columns: &[(usize, bool)]) -> Piece {
-        let part = |as_text| if as_text { ColumnPart::text() } else { ColumnPart::open() };
+        let part = |as_text| {
+            if as_text { ColumnPart::typed(ColumnKind::Text) } else { ColumnPart::open() }
+        };
         let columns = columns.iter().map(|&(index, as_text)| (index, part(as_text))).collect();
         Piece { columns, numbers: Vec::new() }
     }

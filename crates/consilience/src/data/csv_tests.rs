@@ -3,6 +3,7 @@
 use super::csv::{Sizes, decode_in_chunks};
 use super::files::{Format, format_of};
 use super::part::{ColumnPart, FilePart};
+use super::part_tests::is_text;
 use super::read::TextFormat;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -33,12 +34,11 @@ fn read(file: &Path, format: &TextFormat, sizes: Sizes) -> String {
         Err(error) => return error.to_string(),
     };
     let odd = |part: &ColumnPart| part.odd().map(|odd| (odd.line, odd.value.clone()));
-    let is_text: Vec<bool> =
-        first.columns.iter().map(|p| ColumnPart::is_text([p].into_iter())).collect();
+    let texts: Vec<bool> = first.columns.iter().map(|p| is_text([p].into_iter())).collect();
     let odds: Vec<_> =
-        first.columns.iter().zip(&is_text).map(|(p, t)| odd(p).filter(|_| !t)).collect();
+        first.columns.iter().zip(&texts).map(|(p, t)| odd(p).filter(|_| !t)).collect();
     let (numbers, comments) = (first.numbers.clone(), first.comments);
-    let again = read(&is_text).expect("it was read before");
+    let again = read(&texts).expect("it was read before");
     let columns: Vec<_> = first
         .columns
         .into_iter()

@@ -15,6 +15,7 @@ mod expr;
 mod facts;
 mod files;
 mod formula;
+mod inputs;
 mod kmeans;
 pub(crate) mod level;
 mod number;

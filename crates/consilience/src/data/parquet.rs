@@ -2,8 +2,9 @@
 
 use super::arrays;
 use super::files::unreadable;
-use super::part::{ColumnKind, ColumnPart, FilePart};
+use super::part::{ColumnPart, FilePart};
 use super::read::check_names;
+use super::table::ColumnKind;
 use crate::{Error, Place, Result};
 use arrow_array::RecordBatch;
 use arrow_schema::FieldRef;
@@ -14,7 +15,6 @@ use parquet::arrow::arrow_reader::{
 };
 use rayon::prelude::*;
 use std::fs::File;
-use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
@@ -67,98 +67,22 @@ fn broken(file: &Path, error: impl std::fmt::Display) -> Error {
     Error::input_at(Place::file(file), message)
 }
 
-/// Reads the columns that `select` picks from the file's names.
+/// Reads the columns that `select` picks from the file's names, and the lines that the last of them holds if
+/// `has_lines`.
 pub(super) fn decode(
     file: &Path,
     select: &dyn Fn(&[String]) -> Result<Vec<usize>>,
+    has_lines: bool,
 ) -> Result<FilePart> {
-    guarded(file, || decode_unguarded(file, select))
-}
-
-fn decode_unguarded(
-    file: &Path,
-    select: &dyn Fn(&[String]) -> Result<Vec<usize>>,
-) -> Result<FilePart> {
-    let (builder, names) = open(file)?;
-    let indices = select(&names)?;
-    let rows = rows_of(file, &builder)?;
-    let sizes: Vec<u64> =
-        builder.metadata().row_groups().iter().map(|g| g.num_rows().max(0) as u64).collect();
-    let metadata =
-        ArrowReaderMetadata::try_new(builder.metadata().clone(), ArrowReaderOptions::new())
-            .map_err(|e| broken(file, e))?;
-    let columns = if BY_COLUMN.contains(&indices.len()) {
-        by_column(file, &metadata, &indices, rows as usize)?
-    } else {
-        by_group(file, &metadata, &indices, &sizes)?
-    };
-    if let Some(read) = columns.iter().map(ColumnPart::rows).find(|&read| read != rows as usize) {
-        return Err(broken(file, format!("{read} rows instead of {rows}")));
-    }
-    Ok(FilePart { columns, numbers: (1..=rows).collect(), comments: 0 })
-}
-
-/// Columns so many that threads can share them out, and so few that each can have a reader.
-const BY_COLUMN: RangeInclusive<usize> = 4..=256;
-
-/// The columns, each by a reader of its own: it grows in one piece, and nothing has to be joined.
-fn by_column(
-    file: &Path,
-    metadata: &ArrowReaderMetadata,
-    indices: &[usize],
-    rows: usize,
-) -> Result<Vec<ColumnPart>> {
-    let column = |i: usize| {
-        guarded(file, || {
-            let mut lane = Lane::new(file, metadata, indices, vec![i], None)?;
-            let column = lane.next(file, rows, 0)?.swap_remove(0);
-            match (lane.rest, lane.reader.next()) {
-                (None, None) => Ok(column.finish(false)),
-                _ => Err(broken(file, "it has more rows than it says")),
-            }
-        })
-    };
-    let columns: Vec<Result<ColumnPart>> = (0..indices.len()).into_par_iter().map(column).collect();
-    // The error of the first row, whoever came upon one first.
-    let first = columns.iter().filter_map(|column| column.as_ref().err()).map(row_of).min();
-    let is_first = |column: &Result<ColumnPart>| {
-        column.as_ref().err().is_none_or(|error| Some(row_of(error)) == first)
-    };
-    columns.into_iter().filter(is_first).collect()
-}
-
-/// The columns, put together from those of row groups.
-fn by_group(
-    file: &Path,
-    metadata: &ArrowReaderMetadata,
-    indices: &[usize],
-    sizes: &[u64],
-) -> Result<Vec<ColumnPart>> {
-    let before = |group: usize| sizes[..group].iter().sum::<u64>();
-    let groups: Vec<Result<Vec<ColumnPart>>> = (0..sizes.len())
-        .into_par_iter()
-        .map(|group| {
-            guarded(file, || {
-                let all = (0..indices.len()).collect();
-                let mut lane = Lane::new(file, metadata, indices, all, Some(group))?;
-                let parts = lane.next(file, sizes[group] as usize, before(group))?;
-                let mut parts: Vec<(usize, ColumnPart)> =
-                    lane.columns.into_iter().zip(parts).collect();
-                parts.sort_by_key(|(i, _)| *i);
-                Ok(parts.into_iter().map(|(_, part)| part).collect())
-            })
-        })
-        .collect();
-    // The first error in the file's order, whoever came upon one first.
-    let mut groups = groups.into_iter().collect::<Result<Vec<_>>>()?;
-    let mut columns = Vec::with_capacity(indices.len());
-    // From the last column on, and one after the other: what is joined is not kept twice.
-    for _ in indices {
-        let parts = groups.iter_mut().filter_map(Vec::pop).collect();
-        columns.push(ColumnPart::concat(parts).finish(false));
-    }
-    columns.reverse();
-    Ok(columns)
+    let mut stream = guarded(file, || {
+        let (builder, names) = open(file)?;
+        Stream::opened(file, &builder, &select(&names)?, has_lines)
+    })?;
+    // There is at least one row.
+    let whole = stream.next(usize::MAX)?.ok_or_else(|| broken(file, "it has no rows"))?;
+    guarded(file, || stream.end())?;
+    let columns = whole.columns.into_iter().map(|column| column.finish(false)).collect();
+    Ok(FilePart { columns, ..whole })
 }
 
 /// The row of a file that an error is about; 0 if it is about all of them.
@@ -215,11 +139,12 @@ pub(super) struct Stream<'a> {
     file: &'a Path,
     lanes: Vec<Lane>,
     columns: usize,
+    has_lines: bool,
     rows: u64,
     done: u64,
 }
 
-/// A few columns, or a row group, with a reader of their own, so that cores can share the work.
+/// A few columns with a reader of their own, so that cores can share the work.
 struct Lane {
     /// Which of the columns that were asked for these are, in the file's order.
     columns: Vec<usize>,
@@ -230,23 +155,30 @@ struct Lane {
 }
 
 impl<'a> Stream<'a> {
-    /// The columns at these places of a file, from its first row on.
-    pub fn new(file: &'a Path, indices: &[usize]) -> Result<Stream<'a>> {
-        guarded(file, || {
-            let (builder, _) = open(file)?;
-            let rows = u64::from(rows_of(file, &builder)?);
-            let metadata =
-                ArrowReaderMetadata::try_new(builder.metadata().clone(), ArrowReaderOptions::new())
-                    .map_err(|e| broken(file, e))?;
-            // More lanes than threads, since columns differ in work.
-            let count = indices.len().min(2 * rayon::current_num_threads()).max(1);
-            let lanes = (0..count).map(|lane| {
-                let columns = (lane..indices.len()).step_by(count).collect();
-                Lane::new(file, &metadata, indices, columns, None)
-            });
-            let lanes = lanes.collect::<Result<Vec<_>>>()?;
-            Ok(Stream { file, lanes, columns: indices.len(), rows, done: 0 })
-        })
+    /// The columns at these places of a file, from its first row on. If `has_lines` the last one is none of the
+    /// data's, but holds the line of each row.
+    pub fn new(file: &'a Path, indices: &[usize], has_lines: bool) -> Result<Stream<'a>> {
+        guarded(file, || Stream::opened(file, &open(file)?.0, indices, has_lines))
+    }
+
+    fn opened(
+        file: &'a Path,
+        builder: &ParquetRecordBatchReaderBuilder<File>,
+        indices: &[usize],
+        has_lines: bool,
+    ) -> Result<Stream<'a>> {
+        let rows = u64::from(rows_of(file, builder)?);
+        let metadata =
+            ArrowReaderMetadata::try_new(builder.metadata().clone(), ArrowReaderOptions::new())
+                .map_err(|e| broken(file, e))?;
+        // More lanes than threads, since columns differ in work.
+        let count = indices.len().min(2 * rayon::current_num_threads()).max(1);
+        let lanes = (0..count).map(|lane| {
+            let columns = (lane..indices.len()).step_by(count).collect();
+            Lane::new(file, &metadata, indices, columns)
+        });
+        let lanes = lanes.collect::<Result<Vec<_>>>()?;
+        Ok(Stream { file, lanes, columns: indices.len(), has_lines, rows, done: 0 })
     }
 
     /// How many rows the file has.
@@ -256,7 +188,7 @@ impl<'a> Stream<'a> {
 
     /// The next rows of all columns, in the order they were asked for in; as many as this unless the
     /// file ends, none behind its end.
-    pub fn next(&mut self, rows: usize) -> Result<Option<Vec<ColumnPart>>> {
+    pub fn next(&mut self, rows: usize) -> Result<Option<FilePart>> {
         let wanted = (self.rows - self.done).min(rows as u64) as usize;
         if wanted == 0 {
             return Ok(None);
@@ -284,28 +216,39 @@ impl<'a> Stream<'a> {
         if let Some(error) = first {
             return Err(error);
         }
+        let mut columns: Vec<ColumnPart> = columns.into_iter().flatten().collect();
+        let numbers = match columns.pop_if(|_| self.has_lines) {
+            Some(lines) => {
+                lines.finish(false).into_lines().ok_or_else(|| broken(file, "it has no lines"))?
+            }
+            None => (done + 1..=done + wanted as u64).map(|row| row as u32).collect(),
+        };
         self.done += wanted as u64;
-        Ok(columns.into_iter().collect())
+        Ok(Some(FilePart { columns, numbers, comments: 0 }))
+    }
+
+    /// Makes sure that there are no more rows.
+    fn end(&mut self) -> Result<()> {
+        let more = |lane: &mut Lane| lane.rest.is_some() || lane.reader.next().is_some();
+        match self.lanes.iter_mut().any(more) {
+            true => Err(broken(self.file, "it has more rows than it says")),
+            false => Ok(()),
+        }
     }
 }
 
 impl Lane {
-    /// Some of the columns at these places of a file: all rows, or those of one row group.
+    /// Some of the columns at these places of a file.
     fn new(
         file: &Path,
         metadata: &ArrowReaderMetadata,
         indices: &[usize],
         mut columns: Vec<usize>,
-        group: Option<usize>,
     ) -> Result<Lane> {
         // A batch has its columns in the file's order, whatever order they were asked for in.
         columns.sort_by_key(|&i| indices[i]);
         let input = File::open(file).map_err(|error| unreadable(file, &error))?;
-        let mut builder =
-            ParquetRecordBatchReaderBuilder::new_with_metadata(input, metadata.clone());
-        if let Some(group) = group {
-            builder = builder.with_row_groups(vec![group]);
-        }
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(input, metadata.clone());
         let places = columns.iter().map(|&i| indices[i]);
         let fields = places.clone().map(|i| builder.schema().fields()[i].clone()).collect();
         let mask = ProjectionMask::roots(builder.parquet_schema(), places);

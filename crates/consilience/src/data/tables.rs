@@ -1,13 +1,13 @@
 //! Tables in memory as a source of data: Arrow's record batches, from this program or another.
 
+use super::Table;
 use super::arrays;
-use super::part::ColumnPart;
+use super::inputs::Inputs;
+use super::part::FilePart;
 use super::read::{Wanted, check_names, select, wanted_names};
-use super::{Origin, Table};
 use crate::{Error, Place, Result};
 use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// Whatever hands out the batches of a table. What another language or library has comes through
 /// [`RecordBatchStreamReader`](arrow_array::ffi_stream::RecordBatchStreamReader), without a copy.
@@ -66,24 +66,12 @@ impl Tables {
             },
         );
         let names = wanted_names(&all[0].0, &first, &Wanted::Named(wanted))?;
-        let files = Arc::new(all.iter().map(|(name, _)| (name.clone(), false)).collect());
-        let (mut parts, mut rows) = (Vec::with_capacity(all.len()), Vec::new());
-        for (k, (name, table)) in (0..).zip(all) {
-            let (columns, count) = decode(&name, table, &names)?;
-            parts.push(columns);
-            rows.extend((1..=count).map(|row| (k, row)));
+        let mut parts = Vec::with_capacity(all.len());
+        for (name, table) in all {
+            let part = decode(&name, table, &names)?;
+            parts.push((name, part));
         }
-        let mut columns = Vec::with_capacity(names.len());
-        // From the last column on: what is joined is not kept twice.
-        for name in names.into_iter().rev() {
-            let mut column: Vec<ColumnPart> = parts.iter_mut().filter_map(Vec::pop).collect();
-            if ColumnPart::is_text(column.iter()) {
-                column = column.into_iter().map(|part| part.finish(true)).collect();
-            }
-            columns.push((name, ColumnPart::join(column)));
-        }
-        columns.reverse();
-        Ok(Table::new(columns, Origin { files, rows }))
+        Inputs::of_tables(names, parts).into_table()
     }
 }
 
@@ -104,8 +92,8 @@ fn names(table: &BatchReader, name: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// These columns of one table, and how many rows it has: at least one. Others are not looked at.
-fn decode(name: &Path, table: BatchReader, wanted: &[String]) -> Result<(Vec<ColumnPart>, u32)> {
+/// These columns of one table, of at least one row. Others are not looked at.
+fn decode(name: &Path, table: BatchReader, wanted: &[String]) -> Result<FilePart> {
     let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
     let places = select(name, &wanted, false, &names(&table, name)?)?;
     let schema = table.schema();
@@ -137,5 +125,6 @@ fn decode(name: &Path, table: BatchReader, wanted: &[String]) -> Result<(Vec<Col
         let message = "the table has columns but no rows; leave it out";
         return Err(Error::input_at(Place::file(name), message));
     }
-    Ok((columns.into_iter().map(|column| column.finish(false)).collect(), rows as u32))
+    let columns = columns.into_iter().map(|column| column.finish(false)).collect();
+    Ok(FilePart { columns, numbers: (1..=rows as u32).collect(), comments: 0 })
 }
