@@ -5,14 +5,14 @@ use memchr::{memchr, memchr_iter, memchr2, memrchr};
 use std::io::{self, Read};
 
 /// Whole records of a text.
-pub(super) struct Chunk {
+pub(super) struct TextChunk {
     pub bytes: Vec<u8>,
     /// How many lines stand before it in the file.
     pub lines: u64,
 }
 
 /// The chunks of a text, in order.
-pub(super) struct Chunks<R> {
+pub(super) struct TextChunks<R> {
     input: R,
     syntax: Syntax,
     /// Bytes of a chunk; more if a record is longer than that.
@@ -31,7 +31,7 @@ struct Syntax {
     comment: Option<char>,
 }
 
-impl<R: Read> Chunks<R> {
+impl<R: Read> TextChunks<R> {
     /// A text, from behind so many lines of a file, where a record begins.
     pub fn new(
         input: R,
@@ -39,13 +39,13 @@ impl<R: Read> Chunks<R> {
         delimiter: u8,
         comment: Option<char>,
         size: usize,
-    ) -> Chunks<R> {
+    ) -> TextChunks<R> {
         let syntax = Syntax { delimiter, comment };
-        Chunks { input, syntax, size, rest: Vec::new(), lines, error: None, ended: false }
+        TextChunks { input, syntax, size, rest: Vec::new(), lines, error: None, ended: false }
     }
 
     /// The next chunks, so many unless the text ends: none behind its end.
-    pub fn batch(&mut self, count: usize) -> Vec<io::Result<Chunk>> {
+    pub fn batch(&mut self, count: usize) -> Vec<io::Result<TextChunk>> {
         let (mut chunks, mut bytes) = (Vec::new(), 0);
         // Long records make long chunks, of which there are fewer at a time.
         while chunks.len() < count.max(1) && bytes < count.max(1).saturating_mul(self.size.max(1)) {
@@ -56,7 +56,7 @@ impl<R: Read> Chunks<R> {
         chunks
     }
 
-    fn next(&mut self) -> io::Result<Option<Chunk>> {
+    fn next(&mut self) -> io::Result<Option<TextChunk>> {
         let mut bytes = std::mem::take(&mut self.rest);
         let mut size = self.size.max(1);
         loop {
@@ -78,7 +78,7 @@ impl<R: Read> Chunks<R> {
                 self.rest = bytes.split_off(end);
                 let lines = self.lines;
                 self.lines += memchr_iter(b'\n', &bytes).count() as u64;
-                return Ok(Some(Chunk { bytes, lines }));
+                return Ok(Some(TextChunk { bytes, lines }));
             }
             if self.ended {
                 return self.error.take().map_or(Ok(None), Err);

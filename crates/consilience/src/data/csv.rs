@@ -1,6 +1,6 @@
 //! Delimited text files, compressed or not.
 
-use super::chunks::{Chunk, Chunks};
+use super::chunks::{TextChunk, TextChunks};
 use super::files::{Text, unreadable};
 use super::number::parse_number;
 use super::part::{ColumnPart, FilePart};
@@ -21,14 +21,14 @@ const MOST_CHUNKS: usize = 64;
 
 /// An open file behind its first record.
 struct Opened<'a> {
-    layout: Layout<'a>,
+    layout: TextLayout<'a>,
     records: Records<Box<dyn BufRead + Send>>,
     /// The line of the first record, if that is a row.
     pending: Option<u64>,
 }
 
 /// What holds for all rows of a file.
-struct Layout<'a> {
+struct TextLayout<'a> {
     file: &'a Path,
     text: Text,
     names: Vec<String>,
@@ -51,7 +51,7 @@ pub(super) fn decode(
     as_text: &[bool],
 ) -> Result<FilePart> {
     let mut parts = Vec::new();
-    let sizes = Sizes::default();
+    let sizes = PieceSizes::default();
     decode_in_chunks(file, text, format, select, as_text, sizes, &mut |part| {
         parts.push(part);
         Ok(())
@@ -61,7 +61,7 @@ pub(super) fn decode(
 
 /// The sizes of the pieces that a file is read in. The result does not depend on them.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sizes {
+pub(super) struct PieceSizes {
     /// Bytes of a chunk, which one thread parses. Large beside what a chunk costs besides, small
     /// beside memory.
     pub chunk: usize,
@@ -69,17 +69,20 @@ pub(super) struct Sizes {
     pub batch: usize,
 }
 
-impl Sizes {
+impl PieceSizes {
     /// Where memory is bounded: a piece of words that all differ takes many times its bytes.
-    pub fn small() -> Sizes {
-        Sizes { chunk: 1 << 18, batch: (2 * rayon::current_num_threads()).min(MOST_CHUNKS / 4) }
+    pub fn small() -> PieceSizes {
+        PieceSizes {
+            chunk: 1 << 18,
+            batch: (2 * rayon::current_num_threads()).min(MOST_CHUNKS / 4),
+        }
     }
 }
 
-impl Default for Sizes {
-    fn default() -> Sizes {
+impl Default for PieceSizes {
+    fn default() -> PieceSizes {
         // Two for each thread, since chunks differ in work; but memory has a bound on any machine.
-        Sizes { chunk: 1 << 20, batch: (2 * rayon::current_num_threads()).min(MOST_CHUNKS) }
+        PieceSizes { chunk: 1 << 20, batch: (2 * rayon::current_num_threads()).min(MOST_CHUNKS) }
     }
 }
 
@@ -92,7 +95,7 @@ pub(super) fn decode_in_chunks(
     format: &TextFormat,
     select: &dyn Fn(&[String]) -> Result<Vec<usize>>,
     as_text: &[bool],
-    sizes: Sizes,
+    sizes: PieceSizes,
     take: &mut (dyn FnMut(FilePart) -> Result<()> + Send),
 ) -> Result<()> {
     let opened = Opened::new(file, text, format)?;
@@ -102,20 +105,20 @@ pub(super) fn decode_in_chunks(
     let mut parsed = Vec::new();
     if let Some(line) = opened.pending {
         // The first record is a row: a piece of its own.
-        let mut piece = Piece::new(&columns);
+        let mut piece = TextPiece::new(&columns);
         opened.layout.add(&mut piece, &opened.records, line)?;
         parsed.push(Ok(piece.finish(0)));
     }
     let Opened { layout, records, .. } = opened;
     let (input, lines, delimiter) = records.into_rest();
     let delimiter = delimiter.expect("the header is a record");
-    let mut chunks = Chunks::new(input, lines, delimiter, format.comment, sizes.chunk);
+    let mut chunks = TextChunks::new(input, lines, delimiter, format.comment, sizes.chunk);
     let mut rows = 0;
     let mut batch = chunks.batch(sizes.batch);
     loop {
         let done = batch.is_empty();
         let parse = || {
-            let parse = |chunk: io::Result<Chunk>| {
+            let parse = |chunk: io::Result<TextChunk>| {
                 let chunk = chunk.map_err(|error| layout.faulty(RecordFault::Io(error)))?;
                 layout.parse(&chunk, delimiter, format.comment, &columns)
             };
@@ -152,20 +155,20 @@ pub(super) fn decode_in_chunks(
 }
 
 /// Some rows while they are read.
-struct Piece {
+struct TextPiece {
     /// The columns' places in the file.
     columns: Vec<(usize, ColumnPart)>,
     numbers: Vec<u32>,
 }
 
-impl Piece {
+impl TextPiece {
     /// No rows yet; the columns at these places, those marked true as text.
-    fn new(columns: &[(usize, bool)]) -> Piece {
+    fn new(columns: &[(usize, bool)]) -> TextPiece {
         let part = |as_text| {
             if as_text { ColumnPart::typed(ColumnKind::Text) } else { ColumnPart::open() }
         };
         let columns = columns.iter().map(|&(index, as_text)| (index, part(as_text))).collect();
-        Piece { columns, numbers: Vec::new() }
+        TextPiece { columns, numbers: Vec::new() }
     }
 
     fn finish(self, comments: u64) -> FilePart {
@@ -225,7 +228,7 @@ impl<'a> Opened<'a> {
         let delimiter = format.delimiter.or(text.tabs.then_some('\t'));
         let delimiter = delimiter.map(|c| u8::try_from(c).expect("the format was checked"));
         let records = Records::new(input, delimiter, format.comment);
-        let layout = Layout { file, text, names: Vec::new(), given: format.columns.is_some() };
+        let layout = TextLayout { file, text, names: Vec::new(), given: format.columns.is_some() };
         let mut opened = Opened { layout, records, pending: None };
         opened.read_header(format.columns.as_deref())?;
         Ok(opened)
@@ -270,16 +273,16 @@ impl<'a> Opened<'a> {
     }
 }
 
-impl Layout<'_> {
+impl TextLayout<'_> {
     /// The rows of a chunk.
     fn parse(
         &self,
-        chunk: &Chunk,
+        chunk: &TextChunk,
         delimiter: u8,
         comment: Option<char>,
         columns: &[(usize, bool)],
     ) -> Result<FilePart> {
-        let mut piece = Piece::new(columns);
+        let mut piece = TextPiece::new(columns);
         let mut records = Records::after(chunk.lines, chunk.bytes.as_slice(), delimiter, comment);
         while let Some(line) = records.next().map_err(|fault| self.faulty(fault))? {
             self.add(&mut piece, &records, line)?;
@@ -288,7 +291,12 @@ impl Layout<'_> {
     }
 
     /// Adds the record that stands on this line.
-    fn add<R: BufRead>(&self, piece: &mut Piece, records: &Records<R>, line: u64) -> Result<()> {
+    fn add<R: BufRead>(
+        &self,
+        piece: &mut TextPiece,
+        records: &Records<R>,
+        line: u64,
+    ) -> Result<()> {
         let line = self.check(records.len(), line)?;
         for (index, part) in &mut piece.columns {
             if part.push(records.field(*index), line).is_err() {

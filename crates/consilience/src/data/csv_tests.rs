@@ -1,7 +1,7 @@
 //! Text that is read in pieces is the text read as a whole, whatever the pieces.
 
-use super::csv::{Sizes, decode_in_chunks};
-use super::files::{Format, format_of};
+use super::csv::{PieceSizes, decode_in_chunks};
+use super::files::{FileFormat, format_of};
 use super::part::{ColumnPart, FilePart};
 use super::part_tests::is_text;
 use super::read::TextFormat;
@@ -16,8 +16,8 @@ use std::path::Path;
 mod random;
 
 /// All columns, or the error, spelled.
-fn read(file: &Path, format: &TextFormat, sizes: Sizes) -> String {
-    let Ok(Format::Text(text)) = format_of(file) else { panic!("no text") };
+fn read(file: &Path, format: &TextFormat, sizes: PieceSizes) -> String {
+    let Ok(FileFormat::Text(text)) = format_of(file) else { panic!("no text") };
     let select = |names: &[String]| Ok((0..names.len()).collect());
     let mut pieces = Vec::new();
     let mut read = |as_text: &[bool]| -> crate::Result<FilePart> {
@@ -71,11 +71,11 @@ fn pieces_of_any_size_make_the_same_table_or_error() {
             _ => TextFormat::default(),
         };
         std::fs::write(&plain, &text).unwrap();
-        let whole = read(&plain, &format, Sizes { chunk: 1 << 20, batch: 1 });
+        let whole = read(&plain, &format, PieceSizes { chunk: 1 << 20, batch: 1 });
         errors += usize::from(!whole.starts_with('['));
         clashes += usize::from(whole.contains("Text"));
         for (chunk, batch) in [(1, 1), (1, 3), (2, 1000), (7, 2), (16, 1), (61, 4), (200, 2)] {
-            let pieces = read(&plain, &format, Sizes { chunk, batch });
+            let pieces = read(&plain, &format, PieceSizes { chunk, batch });
             assert_eq!(
                 pieces,
                 whole,
@@ -88,13 +88,13 @@ fn pieces_of_any_size_make_the_same_table_or_error() {
         encoder.write_all(&text).unwrap();
         let mut zipped = encoder.finish().unwrap();
         std::fs::write(&gzip, &zipped).unwrap();
-        let whole = read(&gzip, &format, Sizes { chunk: 1 << 20, batch: 1 });
-        assert_eq!(read(&gzip, &format, Sizes { chunk: 9, batch: 2 }), whole);
+        let whole = read(&gzip, &format, PieceSizes { chunk: 1 << 20, batch: 1 });
+        assert_eq!(read(&gzip, &format, PieceSizes { chunk: 9, batch: 2 }), whole);
         zipped.truncate(zipped.len() - 1 - dice.below(zipped.len() / 2));
         std::fs::write(&gzip, &zipped).unwrap();
-        let whole = read(&gzip, &format, Sizes { chunk: 1 << 20, batch: 1 });
+        let whole = read(&gzip, &format, PieceSizes { chunk: 1 << 20, batch: 1 });
         assert!(!whole.starts_with('['), "{whole}");
-        assert_eq!(read(&gzip, &format, Sizes { chunk: 9, batch: 2 }), whole);
+        assert_eq!(read(&gzip, &format, PieceSizes { chunk: 9, batch: 2 }), whole);
     }
     assert!(errors > 100 && clashes > 100, "{errors} errors, {clashes} with text");
 }

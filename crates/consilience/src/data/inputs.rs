@@ -4,8 +4,8 @@
 //! holds for all parts together: see [`read_table`](super::read::read_table).
 
 use super::copies::{self, Copy};
-use super::files::{Format, format_of};
-use super::parquet::{self, Outline, Stream};
+use super::files::{FileFormat, format_of};
+use super::parquet::{self, ColumnStream, FileOutline};
 use super::part::{ColumnPart, FilePart, Odd, Words};
 use super::read::{Bound, Event, Reader, Wanted, changed, column_names, select, wanted_names};
 use super::table::ColumnKind;
@@ -40,7 +40,7 @@ pub(super) enum Input<M> {
         path: PathBuf,
         /// The file is text; this is its copy, and the last column holds the lines.
         copy: Option<Copy>,
-        outline: Outline,
+        outline: FileOutline,
     },
     /// All of its rows.
     Memory(M),
@@ -57,7 +57,7 @@ impl Input<FilePart> {
     ) -> Result<Input<FilePart>> {
         (reader.watch)(&Event::Reading(file));
         let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
-        let Format::Text(text) = format_of(file)? else {
+        let FileFormat::Text(text) = format_of(file)? else {
             let outline = parquet::outline(file, &|all| select(file, &names, strict, all))?;
             return Ok(Input::Columnar { path: file.to_path_buf(), copy: None, outline });
         };
@@ -144,7 +144,7 @@ impl Inputs {
             Input::Memory(part) => reread_as_text(file, reader, &names, part, &is_text),
             Input::Columnar { .. } => Ok(()),
         }))?;
-        let by_line = |file: &PathBuf| Ok((file.clone(), format_of(file)? != Format::Parquet));
+        let by_line = |file: &PathBuf| Ok((file.clone(), format_of(file)? != FileFormat::Parquet));
         let files = Arc::new(files.iter().map(by_line).collect::<Result<Vec<_>>>()?);
         let comments = parts.iter().map(Input::comments).sum();
         Ok(Inputs { names, files, parts, kinds, comments })
@@ -207,7 +207,7 @@ impl Inputs {
                 }
                 Input::Columnar { path, outline, .. } if !texts.is_empty() => {
                     let indices: Vec<usize> = texts.iter().map(|&i| outline.indices[i]).collect();
-                    let mut stream = Stream::new(path, &indices, false)?;
+                    let mut stream = ColumnStream::new(path, &indices, false)?;
                     while let Some(block) = stream.next(SURVEY)? {
                         for (&i, column) in texts.iter().zip(block.columns) {
                             column.finish(true).levels_to(&mut levels[i]);
@@ -239,11 +239,11 @@ fn decode(
     let (names, as_text): (Vec<&str>, Vec<bool>) = columns.iter().copied().unzip();
     let select = |all: &[String]| select(file, &names, strict, all);
     match format_of(file)? {
-        Format::Text(text) => match copies::copy(file, text, reader, columns, strict)? {
+        FileFormat::Text(text) => match copies::copy(file, text, reader, columns, strict)? {
             Some(copy) => copy.decode(&names),
             None => csv::decode(file, text, reader.format, &select, &as_text),
         },
-        Format::Parquet => parquet::decode(file, &select, false),
+        FileFormat::Parquet => parquet::decode(file, &select, false),
     }
 }
 
@@ -291,7 +291,7 @@ fn reread_as_text(
     if again.is_empty() {
         return Ok(());
     }
-    if format_of(file)? == Format::Parquet {
+    if format_of(file)? == FileFormat::Parquet {
         for i in again {
             part.columns[i] = std::mem::take(&mut part.columns[i]).finish(true);
         }
@@ -318,7 +318,7 @@ fn find_empty_columns(inputs: &mut [Input<FilePart>]) -> Result<()> {
         for at_most in [FIRST_LOOK, usize::MAX] {
             let indices: Vec<usize> = empty.iter().map(|&i| outline.indices[i]).collect();
             let mut found = vec![false; empty.len()];
-            let mut stream = Stream::new(path, &indices, false)?;
+            let mut stream = ColumnStream::new(path, &indices, false)?;
             let mut read = 0;
             while read < at_most && found.contains(&false) {
                 let Some(block) = stream.next(at_most.min(SURVEY))? else { break };

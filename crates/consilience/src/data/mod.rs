@@ -5,6 +5,7 @@ mod arrow;
 mod chunks;
 mod codebook;
 mod copies;
+mod copy_writer;
 mod csv;
 #[cfg(test)]
 mod csv_tests;

@@ -76,7 +76,7 @@ pub(super) fn decode(
 ) -> Result<FilePart> {
     let mut stream = guarded(file, || {
         let (builder, names) = open(file)?;
-        Stream::opened(file, &builder, &select(&names)?, has_lines)
+        ColumnStream::opened(file, &builder, &select(&names)?, has_lines)
     })?;
     // There is at least one row.
     let whole = stream.next(usize::MAX)?.ok_or_else(|| broken(file, "it has no rows"))?;
@@ -108,7 +108,7 @@ fn rows_of(file: &Path, builder: &ParquetRecordBatchReaderBuilder<File>) -> Resu
 }
 
 /// What is known of some columns of a file without reading them.
-pub(super) struct Outline {
+pub(super) struct FileOutline {
     /// How many rows the file has: at least one.
     pub rows: u32,
     /// Where the columns stand.
@@ -121,7 +121,7 @@ pub(super) struct Outline {
 pub(super) fn outline(
     file: &Path,
     select: &dyn Fn(&[String]) -> Result<Vec<usize>>,
-) -> Result<Outline> {
+) -> Result<FileOutline> {
     guarded(file, || {
         let (builder, names) = open(file)?;
         let indices = select(&names)?;
@@ -129,13 +129,13 @@ pub(super) fn outline(
         let fields = builder.schema().fields();
         let kind = |&i: &usize| arrays::empty(file, &fields[i]).map(|column| column.kind());
         let kinds = indices.iter().map(kind).collect::<Result<_>>()?;
-        Ok(Outline { rows, indices, kinds })
+        Ok(FileOutline { rows, indices, kinds })
     })
 }
 
 /// Some columns of a file, so many rows at a time: never more in memory than these and a page of each
 /// column.
-pub(super) struct Stream<'a> {
+pub(super) struct ColumnStream<'a> {
     file: &'a Path,
     lanes: Vec<Lane>,
     columns: usize,
@@ -154,11 +154,11 @@ struct Lane {
     rest: Option<RecordBatch>,
 }
 
-impl<'a> Stream<'a> {
+impl<'a> ColumnStream<'a> {
     /// The columns at these places of a file, from its first row on. If `has_lines` the last one is none of the
     /// data's, but holds the line of each row.
-    pub fn new(file: &'a Path, indices: &[usize], has_lines: bool) -> Result<Stream<'a>> {
-        guarded(file, || Stream::opened(file, &open(file)?.0, indices, has_lines))
+    pub fn new(file: &'a Path, indices: &[usize], has_lines: bool) -> Result<ColumnStream<'a>> {
+        guarded(file, || ColumnStream::opened(file, &open(file)?.0, indices, has_lines))
     }
 
     fn opened(
@@ -166,7 +166,7 @@ impl<'a> Stream<'a> {
         builder: &ParquetRecordBatchReaderBuilder<File>,
         indices: &[usize],
         has_lines: bool,
-    ) -> Result<Stream<'a>> {
+    ) -> Result<ColumnStream<'a>> {
         let rows = u64::from(rows_of(file, builder)?);
         let metadata =
             ArrowReaderMetadata::try_new(builder.metadata().clone(), ArrowReaderOptions::new())
@@ -178,7 +178,7 @@ impl<'a> Stream<'a> {
             Lane::new(file, &metadata, indices, columns)
         });
         let lanes = lanes.collect::<Result<Vec<_>>>()?;
-        Ok(Stream { file, lanes, columns: indices.len(), has_lines, rows, done: 0 })
+        Ok(ColumnStream { file, lanes, columns: indices.len(), has_lines, rows, done: 0 })
     }
 
     /// How many rows the file has.

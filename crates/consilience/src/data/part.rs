@@ -314,7 +314,7 @@ impl ColumnPart {
 
     /// The part as a column of the kind that the whole column is. None if it is of another kind, or
     /// text of a level that is not known.
-    pub fn settle(self, settled: &Settled) -> Option<Column> {
+    pub fn settle(self, settled: &SettledColumn) -> Option<Column> {
         let mut column = self.into_column(settled.kind)?;
         if let Column::Text { codes, levels } = &mut column {
             let new = levels.iter().map(|level| settled.words.codes.get(level).copied());
@@ -350,18 +350,18 @@ fn spell(values: &Column, row: usize) -> Option<String> {
 }
 
 /// What a column is, known before its values are read.
-pub(super) struct Settled {
+pub(super) struct SettledColumn {
     pub kind: ColumnKind,
     /// The levels of text, and the same in the order of their numbers.
     words: Words,
     levels: Arc<Vec<String>>,
 }
 
-impl Settled {
+impl SettledColumn {
     /// A column of this kind; the levels are for text. If nothing is known these are numbers.
-    pub fn new(kind: ColumnKind, words: Words) -> Settled {
+    pub fn new(kind: ColumnKind, words: Words) -> SettledColumn {
         let levels = Arc::new(words.in_order().into_iter().cloned().collect());
         let kind = if kind == ColumnKind::Unknown { ColumnKind::Number } else { kind };
-        Settled { kind, words, levels }
+        SettledColumn { kind, words, levels }
     }
 }

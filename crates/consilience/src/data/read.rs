@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 pub use super::files::find_files;
-use super::files::{Format, format_of};
+use super::files::{FileFormat, format_of};
 
 /// How text files are written.
 ///
@@ -145,8 +145,8 @@ impl<'a> Reader<'a> {
 pub fn column_names(file: &Path, format: &TextFormat) -> Result<Vec<String>> {
     format.check()?;
     match format_of(file)? {
-        Format::Text(text) => csv::column_names(file, text, format),
-        Format::Parquet => parquet::column_names(file),
+        FileFormat::Text(text) => csv::column_names(file, text, format),
+        FileFormat::Parquet => parquet::column_names(file),
     }
 }
 

@@ -6,8 +6,8 @@
 //! converted copies, if there is a place for these; others are read whole.
 
 use super::inputs::{Input, Inputs};
-use super::parquet::{Outline, Stream};
-use super::part::{FilePart, Settled};
+use super::parquet::{ColumnStream, FileOutline};
+use super::part::{FilePart, SettledColumn};
 use super::read::{Reader, TextFormat, Wanted, changed};
 use super::table::ColumnKind;
 use super::{Column, Origin, Table};
@@ -37,7 +37,7 @@ use std::sync::Arc;
 /// ```
 pub struct Source {
     names: Vec<String>,
-    settled: Vec<Settled>,
+    settled: Vec<SettledColumn>,
     files: Arc<Vec<(PathBuf, bool)>>,
     inputs: Vec<Input<Table>>,
     comments: u64,
@@ -54,7 +54,8 @@ impl Source {
     pub(super) fn new(files: &[PathBuf], reader: &Reader, wanted: &Wanted) -> Result<Source> {
         let inputs = Inputs::open(files, reader, wanted, false)?;
         let levels = inputs.levels(reader.bound)?.into_iter();
-        let settled = inputs.kinds.iter().zip(levels).map(|(&k, levels)| Settled::new(k, levels));
+        let settled =
+            inputs.kinds.iter().zip(levels).map(|(&k, levels)| SettledColumn::new(k, levels));
         let Inputs { names, comments, .. } = inputs;
         let mut source = Source {
             names,
@@ -78,7 +79,7 @@ impl Source {
 
     /// Rows of this file with columns of the kinds and levels that all rows have. None if they do not fit.
     fn table(&self, file: usize, part: FilePart, finish: bool) -> Option<Table> {
-        let settle = |(column, settled): (super::part::ColumnPart, &Settled)| {
+        let settle = |(column, settled): (super::part::ColumnPart, &SettledColumn)| {
             let as_text = settled.kind == ColumnKind::Text;
             let column = if finish { column.finish(as_text) } else { column };
             column.settle(settled)
@@ -129,7 +130,7 @@ pub struct Blocks<'a> {
     /// The file that is read, and how many of its rows have been.
     file: usize,
     before: u32,
-    stream: Option<Stream<'a>>,
+    stream: Option<ColumnStream<'a>>,
 }
 
 impl Iterator for Blocks<'_> {
@@ -173,11 +174,11 @@ impl<'a> Blocks<'a> {
         &mut self,
         path: &'a Path,
         has_lines: bool,
-        outline: &Outline,
+        outline: &FileOutline,
     ) -> Result<Option<Table>> {
         let stream = match &mut self.stream {
             Some(stream) => stream,
-            None => self.stream.insert(Stream::new(path, &outline.indices, has_lines)?),
+            None => self.stream.insert(ColumnStream::new(path, &outline.indices, has_lines)?),
         };
         if stream.rows() != u64::from(outline.rows) {
             return Err(changed(path));

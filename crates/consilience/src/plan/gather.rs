@@ -5,7 +5,7 @@ use super::outline::{Outline, at_formula};
 use super::room::{Room, bytes_in_words};
 use crate::compare::PartitionReport;
 use crate::data::read::{Bound, Reader, Wanted, column_names};
-use crate::data::split::{Partition, Rule, Strata, split};
+use crate::data::split::{Partition, SplitRule, Strata, split};
 use crate::data::{
     Codebook, Gathering, Request, Scratch, ShardData, Table, Tables, Terms, agree_or_blame,
     describe,
@@ -177,7 +177,7 @@ impl Gathered {
     fn split(
         outline: Outline,
         complete: Complete,
-        split: &Rule,
+        split: &SplitRule,
         by: String,
         room: &Room,
     ) -> Result<Gathered> {
@@ -349,7 +349,7 @@ fn missing_counts(mut counts: Vec<(String, usize)>) -> String {
 
 fn partition(
     study: &Study,
-    rule: &Rule,
+    rule: &SplitRule,
     data: &ShardData,
     terms: &[Terms],
     room: &Room,

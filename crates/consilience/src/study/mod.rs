@@ -69,7 +69,7 @@ pub use template::template;
 
 use crate::data::Codebook;
 use crate::data::read::TextFormat;
-use crate::data::split::Rule;
+use crate::data::split::SplitRule;
 use crate::model::Family;
 use serde::{Deserialize, Serialize};
 
@@ -180,9 +180,9 @@ impl Split {
     }
 
     /// What decides on the partition.
-    pub fn rule(&self) -> Rule {
+    pub fn rule(&self) -> SplitRule {
         let Split { shards, seed, sizes, clusters, cluster_on, .. } = *self;
-        Rule { by: self.by.clone(), shards, seed, sizes, clusters, cluster_on }
+        SplitRule { by: self.by.clone(), shards, seed, sizes, clusters, cluster_on }
     }
 }
 

@@ -59,7 +59,7 @@ pub fn template(table: &Table, path_text: &str, outcome: Option<&str>) -> Result
         }
     };
     let left = OutcomeColumn::of(&name, table.column(&name)?)?;
-    let right = Right::choose(table, &name)?;
+    let right = RightSide::choose(table, &name)?;
 
     let mut text = Text::default();
     text.comment("A study for consilience: which of the models below do the data support, and how sure is that? It runs as it is. What stands behind a # is a comment, and every key but `path`, `formula` and `family` may be left out: the values here are the defaults unless a comment says otherwise.");
@@ -72,7 +72,7 @@ pub fn template(table: &Table, path_text: &str, outcome: Option<&str>) -> Result
 }
 
 /// The right side of the larger model.
-struct Right {
+struct RightSide {
     terms: Vec<String>,
     /// The columns that are not in it, each with the reason.
     left_out: Vec<(String, String)>,
@@ -80,13 +80,13 @@ struct Right {
     rows: usize,
 }
 
-impl Right {
+impl RightSide {
     /// All columns that can be predictors, on rows enough: a column that is missing in many rows
     /// costs more than it is worth, since models are compared on complete rows.
-    fn choose(table: &Table, outcome: &str) -> Result<Right> {
+    fn choose(table: &Table, outcome: &str) -> Result<RightSide> {
         let left = table.column(outcome)?;
         let known: Vec<usize> = (0..table.rows()).filter(|&row| !left.is_missing(row)).collect();
-        let mut right = Right { terms: Vec::new(), left_out: Vec::new(), rows: known.len() };
+        let mut right = RightSide { terms: Vec::new(), left_out: Vec::new(), rows: known.len() };
         let mut kept = Vec::new();
         let most = (known.len() / ROWS_PER_COEFFICIENT).clamp(3, MOST_COEFFICIENTS);
         let mut coefficients = 0;
@@ -257,7 +257,7 @@ impl Text {
         self.line(&format!("# {} = \"normal(0, 0.5) per sd\"", quoted(name)));
     }
 
-    fn models(&mut self, name: &str, why: Option<&str>, left: &OutcomeColumn, right: &Right) {
+    fn models(&mut self, name: &str, why: Option<&str>, left: &OutcomeColumn, right: &RightSide) {
         let name = clip(name);
         self.line("");
         match why {
