@@ -1,6 +1,7 @@
 //! Arrow's arrays on their way to columns: from Parquet files, and from tables in memory.
 
 use super::part::ColumnPart;
+use super::spelling::Spelling;
 use super::table::{Column, ColumnKind, MISSING};
 use crate::{Error, Place, Result};
 use arrow_array::cast::AsArray;
@@ -12,28 +13,34 @@ use std::path::Path;
 /// The largest integer up to which all are exact in an f64.
 const EXACT: u64 = 1 << 53;
 
-/// A column without rows, of the kind that the type of this field stands for.
-pub(super) fn empty(file: &Path, field: &Field) -> Result<ColumnPart> {
+/// What the type of this field stands for, if for anything.
+pub(super) fn kind(field: &Field) -> Option<ColumnKind> {
     let plain = match field.data_type() {
         DataType::Dictionary(_, values) => values,
         other => other,
     };
     use DataType::*;
-    Ok(ColumnPart::typed(match plain {
+    Some(match plain {
         Boolean => ColumnKind::Logical,
         Utf8 | LargeUtf8 | Utf8View => ColumnKind::Text,
         Float32 => ColumnKind::Single,
         Null | Float16 | Float64 => ColumnKind::Number,
         Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..) => ColumnKind::Number,
         other if other.is_integer() => ColumnKind::Number,
-        _ => {
-            let message = format!(
-                "the type {} cannot be used; write the column as numbers, text or logicals, or name the columns to read and leave it out",
-                field.data_type()
-            );
-            return Err(Error::input_at(Place::file(file).column(field.name()), message));
-        }
-    }))
+        _ => return None,
+    })
+}
+
+/// A column without rows, of the kind that the type of this field stands for.
+pub(super) fn empty(file: &Path, field: &Field) -> Result<ColumnPart> {
+    let unknown = || {
+        let message = format!(
+            "the type {} cannot be used; write the column as numbers, text or logicals, or name the columns to read and leave it out",
+            field.data_type()
+        );
+        Error::input_at(Place::file(file).column(field.name()), message)
+    };
+    kind(field).map(ColumnPart::typed).ok_or_else(unknown)
 }
 
 /// Adds a batch, before which so many rows stand in the file, to columns that have these places in it.
@@ -41,11 +48,11 @@ pub(super) fn add(
     columns: &mut [ColumnPart],
     places: &[usize],
     batch: &RecordBatch,
-    file: &Path,
-    before: u64,
+    (file, before): (&Path, u64),
+    spelling: &Spelling,
 ) -> Result<()> {
     for (column, &i) in columns.iter_mut().zip(places) {
-        add_array(column, batch.column(i)).map_err(|(row, message)| {
+        add_array(column, batch.column(i), spelling).map_err(|(row, message)| {
             let row = Some(before + row as u64 + 1);
             let name = batch.schema().field(i).name().clone();
             Error::input_at(Place { row, ..Place::file(file).column(name) }, message)
@@ -58,6 +65,7 @@ pub(super) fn add(
 fn add_array(
     column: &mut ColumnPart,
     array: &dyn Array,
+    spelling: &Spelling,
 ) -> std::result::Result<(), (usize, String)> {
     let dictionary = array.as_any_dictionary_opt();
     let values = dictionary.map_or(array, |d| d.values().as_ref());
@@ -73,13 +81,16 @@ fn add_array(
     match column {
         Column::Single(all) => {
             let numbers = values.as_primitive::<types::Float32Type>().values();
-            if nulls.is_none() && keys.is_none() && numbers.iter().all(|x| x.is_finite()) {
+            let is_na = |x: f32| spelling.is_na_number(f64::from(x));
+            let plain = |x: &f32| x.is_finite() && !is_na(*x);
+            if nulls.is_none() && keys.is_none() && numbers.iter().all(plain) {
                 all.extend_from_slice(numbers);
                 return Ok(());
             }
             for row in rows {
                 all.push(match index(row) {
                     None => f32::NAN,
+                    Some(i) if is_na(numbers[i]) => f32::NAN,
                     Some(i) if numbers[i].is_finite() => numbers[i],
                     Some(i) => return Err((row, complaint(values, i))),
                 });
@@ -90,6 +101,7 @@ fn add_array(
             for row in rows {
                 all.push(match index(row) {
                     None => f64::NAN,
+                    Some(i) if spelling.is_na_number(numbers[i]) => f64::NAN,
                     Some(i) if !numbers[i].is_nan() => numbers[i],
                     Some(i) => return Err((row, complaint(values, i))),
                 });
@@ -103,14 +115,18 @@ fn add_array(
             let strings = Strings::new(values);
             // A level gets its code with its first row, so that none is without rows.
             let mut known = vec![MISSING; if keys.is_some() { values.len() } else { 0 }];
+            let mut code_of = |word: &str| match spelling.is_na(word) {
+                true => MISSING,
+                false => words.code(word),
+            };
             for row in rows {
                 let code = match index(row) {
                     None => MISSING,
                     Some(i) => match known.get_mut(i) {
-                        None => words.code(strings.value(i)),
+                        None => code_of(strings.value(i)),
                         Some(code) => {
                             if *code == MISSING {
-                                *code = words.code(strings.value(i));
+                                *code = code_of(strings.value(i));
                             }
                             *code
                         }

@@ -1,7 +1,7 @@
 //! Cutting delimited text into pieces that can be read apart from each other.
 
-use super::records::LONGEST;
-use memchr::{memchr, memchr_iter, memchr2, memrchr};
+use super::records::{BLANKS, LONGEST, is_blank};
+use memchr::{memchr, memchr_iter, memchr2, memchr3, memrchr};
 use std::io::{self, Read};
 
 /// Whole records of a text.
@@ -118,8 +118,9 @@ impl Syntax {
         {
             return line_end(0);
         }
+        let blanks = self.delimiter == BLANKS;
         let spaces = |at: usize| {
-            let is_space = |&&b: &&u8| b == b' ' && b != self.delimiter;
+            let is_space = |&&b: &&u8| if blanks { is_blank(b) } else { b == b' ' };
             text[at..].iter().take_while(is_space).count()
         };
         let mut at = 0;
@@ -135,14 +136,28 @@ impl Syntax {
                     }
                     at += 1;
                 }
-                at += spaces(at);
+                let parted = spaces(at);
+                at += parted;
+                if blanks {
+                    match &text[at..] {
+                        [b'\n', ..] | [b'\r', b'\n', ..] => return line_end(at),
+                        // The end of the record, or an error.
+                        _ if parted == 0 => return line_end(at),
+                        [] | [b'\r'] => return None,
+                        _ => continue,
+                    }
+                }
                 if *text.get(at)? != self.delimiter {
                     // The end of the record, or an error.
                     return line_end(at);
                 }
                 at += 1;
             } else {
-                at += memchr2(self.delimiter, b'\n', &text[at..])? + 1;
+                at = if blanks { begin } else { at };
+                at += match blanks {
+                    true => memchr3(b' ', b'\t', b'\n', &text[at..])?,
+                    false => memchr2(self.delimiter, b'\n', &text[at..])?,
+                } + 1;
                 if text[at - 1] == b'\n' {
                     return Some(at);
                 }

@@ -14,11 +14,12 @@
 
 use super::copy_writer::{COMMENTS, Writing};
 use super::csv::{self, PieceSizes};
-use super::files::{Text, unreadable};
+use super::files::{TextFile, unreadable};
 use super::inputs::non_finite;
 use super::parquet;
 use super::part::FilePart;
 use super::read::{Event, Reader, changed, select};
+use super::spelling::Spelling;
 use super::table::ColumnKind;
 use crate::draft::Draft;
 use crate::{Error, Result};
@@ -28,12 +29,12 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// Text files from this size on are converted. A smaller one is parsed in a tenth of a second or so,
+/// TextFile files from this size on are converted. A smaller one is parsed in a tenth of a second or so,
 /// about what it takes to look whether a copy is still good.
 pub(super) const LARGE: u64 = 16 << 20;
 
 /// Changes whenever copies are written differently or text is read differently.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// What a file's bytes are hashed in, each piece by one thread.
 const PIECE: u64 = 4 << 20;
@@ -59,7 +60,8 @@ struct Passing {
 impl Copy {
     /// All rows of these columns.
     pub fn decode(&self, columns: &[&str]) -> Result<FilePart> {
-        let part = parquet::decode(&self.path, &|names| self.select(columns, names), true)?;
+        let plain = Spelling::default();
+        let part = parquet::decode(&self.path, &|names| self.select(columns, names), true, &plain)?;
         Ok(FilePart { comments: self.comments, ..part })
     }
 
@@ -74,7 +76,7 @@ impl Copy {
 /// if there is none. No copy: none is wanted or possible, and the file itself is to be read.
 pub(super) fn copy(
     file: &Path,
-    text: Text,
+    text: TextFile,
     reader: &Reader,
     columns: &[(&str, bool)],
     strict: bool,
@@ -113,7 +115,7 @@ pub(super) fn copy(
 }
 
 /// Whether the rows of a text file may take more memory than is spent without a look at what is left.
-pub(super) fn may_be_large(file: &Path, text: Text) -> Result<bool> {
+pub(super) fn may_be_large(file: &Path, text: TextFile) -> Result<bool> {
     // More than deflate can compress anything.
     const MOST_COMPRESSED: u64 = 1100;
     let factor = if text.gzip { MOST_COMPRESSED } else { 1 };
@@ -124,7 +126,7 @@ pub(super) fn may_be_large(file: &Path, text: Text) -> Result<bool> {
 /// once. None as in [`copy`]; a value that is not finite is an error at once if the file is `alone`.
 pub(super) fn passing_copy(
     file: &Path,
-    text: Text,
+    text: TextFile,
     reader: &Reader,
     columns: &[(&str, bool)],
     (strict, alone): (bool, bool),
@@ -231,7 +233,7 @@ fn forget(folder: &Path, path: &str, made_of: &str) {
 /// What is to be copied.
 struct Original<'a> {
     file: &'a Path,
-    text: Text,
+    text: TextFile,
     reader: &'a Reader<'a>,
     columns: &'a [(&'a str, bool)],
     strict: bool,
@@ -246,7 +248,7 @@ impl Original<'_> {
 
     /// What is read of it, and how.
     fn options(&self) -> String {
-        let Text { tabs, gzip } = self.text;
+        let TextFile { tabs, gzip } = self.text;
         let what = (VERSION, tabs, gzip, self.strict, self.reader.format, self.columns);
         let text = serde_json::to_string(&what).expect("options can be written");
         hex(&Sha256::digest(text.as_bytes()))

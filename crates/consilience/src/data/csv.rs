@@ -1,11 +1,12 @@
 //! Delimited text files, compressed or not.
 
 use super::chunks::{TextChunk, TextChunks};
-use super::files::{Text, unreadable};
+use super::files::{TextFile, unreadable};
 use super::number::parse_number;
 use super::part::{ColumnPart, FilePart};
-use super::read::{TextFormat, check_names};
-use super::records::{LONGEST, MOST_FIELDS, RecordFault, Records};
+use super::read::{ROW_NAMES, TextFormat, check_names};
+use super::records::{BLANKS, LONGEST, MOST_FIELDS, RecordFault, Records};
+use super::spelling::Spelling;
 use super::table::ColumnKind;
 use crate::{Error, Place, Result};
 use flate2::bufread::MultiGzDecoder;
@@ -23,21 +24,26 @@ const MOST_CHUNKS: usize = 64;
 struct Opened<'a> {
     layout: TextLayout<'a>,
     records: Records<Box<dyn BufRead + Send>>,
-    /// The line of the first record, if that is a row.
-    pending: Option<u64>,
+    /// The line of the record at hand, if that is a row, and how many comments stand between it and the header.
+    pending: Option<(u64, u64)>,
 }
 
 /// What holds for all rows of a file.
 struct TextLayout<'a> {
     file: &'a Path,
-    text: Text,
+    text: TextFile,
     names: Vec<String>,
     /// Whether the names were given and not read.
     given: bool,
+    spelling: Spelling,
 }
 
 /// The names of the columns.
-pub(super) fn column_names(file: &Path, text: Text, format: &TextFormat) -> Result<Vec<String>> {
+pub(super) fn column_names(
+    file: &Path,
+    text: TextFile,
+    format: &TextFormat,
+) -> Result<Vec<String>> {
     Ok(Opened::new(file, text, format)?.layout.names)
 }
 
@@ -45,7 +51,7 @@ pub(super) fn column_names(file: &Path, text: Text, format: &TextFormat) -> Resu
 /// whatever they hold.
 pub(super) fn decode(
     file: &Path,
-    text: Text,
+    text: TextFile,
     format: &TextFormat,
     select: &dyn Fn(&[String]) -> Result<Vec<usize>>,
     as_text: &[bool],
@@ -91,7 +97,7 @@ impl Default for PieceSizes {
 /// threads, the next is read and the one before is handed over.
 pub(super) fn decode_in_chunks(
     file: &Path,
-    text: Text,
+    text: TextFile,
     format: &TextFormat,
     select: &dyn Fn(&[String]) -> Result<Vec<usize>>,
     as_text: &[bool],
@@ -103,11 +109,11 @@ pub(super) fn decode_in_chunks(
     let mut columns: Vec<(usize, bool)> =
         indices.into_iter().zip(as_text.iter().copied()).collect();
     let mut parsed = Vec::new();
-    if let Some(line) = opened.pending {
-        // The first record is a row: a piece of its own.
+    if let Some((line, comments)) = opened.pending {
+        // A row that had to be looked at: a piece of its own.
         let mut piece = TextPiece::new(&columns);
         opened.layout.add(&mut piece, &opened.records, line)?;
-        parsed.push(Ok(piece.finish(0)));
+        parsed.push(Ok(piece.finish(comments)));
     }
     let Opened { layout, records, .. } = opened;
     let (input, lines, delimiter) = records.into_rest();
@@ -199,7 +205,7 @@ fn not_utf8(place: Place) -> Error {
 
 impl<'a> Opened<'a> {
     /// Opens a file and reads its header.
-    fn new(file: &'a Path, text: Text, format: &TextFormat) -> Result<Opened<'a>> {
+    fn new(file: &'a Path, text: TextFile, format: &TextFormat) -> Result<Opened<'a>> {
         let mut input = BufReader::with_capacity(
             BUFFER,
             File::open(file).map_err(|error| unreadable(file, &error))?,
@@ -227,8 +233,15 @@ impl<'a> Opened<'a> {
         };
         let delimiter = format.delimiter.or(text.tabs.then_some('\t'));
         let delimiter = delimiter.map(|c| u8::try_from(c).expect("the format was checked"));
-        let records = Records::new(input, delimiter, format.comment);
-        let layout = TextLayout { file, text, names: Vec::new(), given: format.columns.is_some() };
+        let decimals = if format.decimal == ',' { b',' } else { b'.' };
+        let records = Records::new(input, delimiter, decimals, format.comment);
+        let layout = TextLayout {
+            file,
+            text,
+            names: Vec::new(),
+            given: format.columns.is_some(),
+            spelling: Spelling::new(format),
+        };
         let mut opened = Opened { layout, records, pending: None };
         opened.read_header(format.columns.as_deref())?;
         Ok(opened)
@@ -260,16 +273,36 @@ impl<'a> Opened<'a> {
         match given {
             None => {
                 refuse_numbers(&place, &self.layout.names)?;
+                self.name_rows()?;
                 check_names(place, &self.layout.names)
             }
             Some(given) => {
                 if self.layout.names != given {
-                    self.pending = Some(line);
+                    self.pending = Some((line, 0));
                     self.layout.names = given.to_vec();
                 }
                 Ok(())
             }
         }
+    }
+}
+
+impl Opened<'_> {
+    /// Names of rows, as R writes them, are in a column that the header has no name for: an empty one, or none at all
+    /// where blanks separate values, which shows in the first row.
+    fn name_rows(&mut self) -> Result<()> {
+        let names = &mut self.layout.names;
+        if names.len() > 1 && names[0].is_empty() {
+            names[0] = ROW_NAMES.to_string();
+        } else if self.records.delimiter() == Some(BLANKS) {
+            let before = self.records.comments();
+            let first = self.records.next().map_err(|fault| self.layout.faulty(fault))?;
+            self.pending = first.map(|line| (line, self.records.comments() - before));
+            if first.is_some() && self.records.len() == self.layout.names.len() + 1 {
+                self.layout.names.insert(0, ROW_NAMES.to_string());
+            }
+        }
+        Ok(())
     }
 }
 
@@ -299,7 +332,7 @@ impl TextLayout<'_> {
     ) -> Result<()> {
         let line = self.check(records.len(), line)?;
         for (index, part) in &mut piece.columns {
-            if part.push(records.field(*index), line).is_err() {
+            if part.push(records.field(*index), line, &self.spelling).is_err() {
                 let place = Place::file(self.file).line(u64::from(line));
                 return Err(not_utf8(place.column(self.names[*index].as_str())));
             }

@@ -62,12 +62,16 @@ fn pieces_of_any_size_make_the_same_table_or_error() {
     let mut dice = Dice(1);
     let (mut errors, mut clashes) = (0, 0);
     for round in 0..1000 {
-        let text = random_text(&mut dice);
-        let format = match dice.below(3) {
+        let mut text = random_text(&mut dice);
+        let format = match dice.below(4) {
             0 => {
                 TextFormat { columns: Some(vec!["a".into(), "b".into()]), ..TextFormat::default() }
             }
-            1 => TextFormat { delimiter: Some(','), comment: None, columns: None },
+            3 => {
+                text.iter_mut().filter(|b| **b == b',').for_each(|b| *b = b" \t"[dice.below(2)]);
+                TextFormat { na: vec!["7".into()], ..TextFormat::default() }
+            }
+            1 => TextFormat { delimiter: Some(','), comment: None, ..TextFormat::default() },
             _ => TextFormat::default(),
         };
         std::fs::write(&plain, &text).unwrap();

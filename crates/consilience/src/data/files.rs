@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 /// How a file is written, by its ending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileFormat {
-    Text(Text),
+    Text(TextFile),
     Parquet,
 }
 
 /// What a text file's ending says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Text {
+pub(super) struct TextFile {
     /// `.tsv`: the delimiter is a tab unless another is given.
     pub tabs: bool,
     /// `.gz`.
@@ -29,8 +29,8 @@ pub(super) fn format_of(file: &Path) -> Result<FileFormat> {
         None => (name.as_str(), false),
     };
     match stem.rsplit_once('.').map(|(_, ending)| ending) {
-        Some("csv" | "txt") => Ok(FileFormat::Text(Text { tabs: false, gzip })),
-        Some("tsv") => Ok(FileFormat::Text(Text { tabs: true, gzip })),
+        Some("csv" | "txt") => Ok(FileFormat::Text(TextFile { tabs: false, gzip })),
+        Some("tsv") => Ok(FileFormat::Text(TextFile { tabs: true, gzip })),
         Some("parquet" | "pq") if !gzip => Ok(FileFormat::Parquet),
         _ => {
             let message = "the ending is none of .csv .tsv .txt (also with .gz) .parquet .pq; rename the file, or convert it to one of these";

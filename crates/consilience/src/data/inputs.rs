@@ -8,6 +8,7 @@ use super::files::{FileFormat, format_of};
 use super::parquet::{self, ColumnStream, FileOutline};
 use super::part::{ColumnPart, FilePart, Odd, Words};
 use super::read::{Bound, Event, Reader, Wanted, changed, column_names, select, wanted_names};
+use super::spelling::Spelling;
 use super::table::ColumnKind;
 use super::{Origin, Table, csv};
 use crate::{Error, Place, Result};
@@ -31,6 +32,8 @@ pub(super) struct Inputs {
     pub kinds: Vec<ColumnKind>,
     /// How many comment lines stand after the headers.
     pub comments: u64,
+    /// How values are written.
+    pub spelling: Spelling,
 }
 
 /// One file or table; what is in memory is still on its way or settled.
@@ -121,7 +124,8 @@ impl Inputs {
         } else {
             files.iter().map(|file| open(file, &unmarked)).collect::<Result<Vec<_>>>()?
         };
-        find_empty_columns(&mut parts)?;
+        let spelling = Spelling::new(reader.format);
+        find_empty_columns(&mut parts, &spelling)?;
         let kinds = kinds(names.len(), &parts);
         let is_text: Vec<bool> = kinds.iter().map(|&kind| kind == ColumnKind::Text).collect();
         for (file, input) in files.iter().zip(&mut parts) {
@@ -147,7 +151,7 @@ impl Inputs {
         let by_line = |file: &PathBuf| Ok((file.clone(), format_of(file)? != FileFormat::Parquet));
         let files = Arc::new(files.iter().map(by_line).collect::<Result<Vec<_>>>()?);
         let comments = parts.iter().map(Input::comments).sum();
-        Ok(Inputs { names, files, parts, kinds, comments })
+        Ok(Inputs { names, files, parts, kinds, comments, spelling })
     }
 
     /// Tables in memory, by their names.
@@ -163,7 +167,8 @@ impl Inputs {
                 *column = std::mem::take(column).finish(true);
             }
         }
-        Inputs { names, files: Arc::new(files), parts, kinds, comments: 0 }
+        let spelling = Spelling::default();
+        Inputs { names, files: Arc::new(files), parts, kinds, comments: 0, spelling }
     }
 
     /// All parts behind each other, if they are in memory.
@@ -207,7 +212,7 @@ impl Inputs {
                 }
                 Input::Columnar { path, outline, .. } if !texts.is_empty() => {
                     let indices: Vec<usize> = texts.iter().map(|&i| outline.indices[i]).collect();
-                    let mut stream = ColumnStream::new(path, &indices, false)?;
+                    let mut stream = ColumnStream::new(path, &indices, false, &self.spelling)?;
                     while let Some(block) = stream.next(SURVEY)? {
                         for (&i, column) in texts.iter().zip(block.columns) {
                             column.finish(true).levels_to(&mut levels[i]);
@@ -243,7 +248,7 @@ fn decode(
             Some(copy) => copy.decode(&names),
             None => csv::decode(file, text, reader.format, &select, &as_text),
         },
-        FileFormat::Parquet => parquet::decode(file, &select, false),
+        FileFormat::Parquet => parquet::decode(file, &select, false, &Spelling::new(reader.format)),
     }
 }
 
@@ -310,7 +315,7 @@ fn reread_as_text(
 
 /// A column without a value says nothing of its kind, whatever its type: looks for the first value of
 /// every column.
-fn find_empty_columns(inputs: &mut [Input<FilePart>]) -> Result<()> {
+fn find_empty_columns(inputs: &mut [Input<FilePart>], spelling: &Spelling) -> Result<()> {
     for input in inputs {
         let Input::Columnar { path, outline, .. } = input else { continue };
         // Most have one among their first rows; for the others all rows may have to be read.
@@ -318,7 +323,7 @@ fn find_empty_columns(inputs: &mut [Input<FilePart>]) -> Result<()> {
         for at_most in [FIRST_LOOK, usize::MAX] {
             let indices: Vec<usize> = empty.iter().map(|&i| outline.indices[i]).collect();
             let mut found = vec![false; empty.len()];
-            let mut stream = ColumnStream::new(path, &indices, false)?;
+            let mut stream = ColumnStream::new(path, &indices, false, spelling)?;
             let mut read = 0;
             while read < at_most && found.contains(&false) {
                 let Some(block) = stream.next(at_most.min(SURVEY))? else { break };

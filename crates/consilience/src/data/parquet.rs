@@ -4,6 +4,7 @@ use super::arrays;
 use super::files::unreadable;
 use super::part::{ColumnPart, FilePart};
 use super::read::check_names;
+use super::spelling::Spelling;
 use super::table::ColumnKind;
 use crate::{Error, Place, Result};
 use arrow_array::RecordBatch;
@@ -23,6 +24,15 @@ const BATCH: usize = 1 << 14;
 /// The names of the columns.
 pub(super) fn column_names(file: &Path) -> Result<Vec<String>> {
     guarded(file, || Ok(open(file)?.1))
+}
+
+/// The columns whose types stand for nothing that can be computed with, and these types.
+pub(super) fn unreadable_columns(file: &Path) -> Result<Vec<(String, String)>> {
+    guarded(file, || {
+        let (builder, _) = open(file)?;
+        let unreadable = builder.schema().fields().iter().filter(|f| arrays::kind(f).is_none());
+        Ok(unreadable.map(|f| (f.name().clone(), f.data_type().to_string())).collect())
+    })
 }
 
 /// What the file's writer noted under this name, if anything.
@@ -73,10 +83,11 @@ pub(super) fn decode(
     file: &Path,
     select: &dyn Fn(&[String]) -> Result<Vec<usize>>,
     has_lines: bool,
+    spelling: &Spelling,
 ) -> Result<FilePart> {
     let mut stream = guarded(file, || {
         let (builder, names) = open(file)?;
-        ColumnStream::opened(file, &builder, &select(&names)?, has_lines)
+        ColumnStream::opened(file, &builder, &select(&names)?, has_lines, spelling)
     })?;
     // There is at least one row.
     let whole = stream.next(usize::MAX)?.ok_or_else(|| broken(file, "it has no rows"))?;
@@ -140,6 +151,7 @@ pub(super) struct ColumnStream<'a> {
     lanes: Vec<Lane>,
     columns: usize,
     has_lines: bool,
+    spelling: Spelling,
     rows: u64,
     done: u64,
 }
@@ -157,8 +169,13 @@ struct Lane {
 impl<'a> ColumnStream<'a> {
     /// The columns at these places of a file, from its first row on. If `has_lines` the last one is none of the
     /// data's, but holds the line of each row.
-    pub fn new(file: &'a Path, indices: &[usize], has_lines: bool) -> Result<ColumnStream<'a>> {
-        guarded(file, || ColumnStream::opened(file, &open(file)?.0, indices, has_lines))
+    pub fn new(
+        file: &'a Path,
+        indices: &[usize],
+        has_lines: bool,
+        spelling: &Spelling,
+    ) -> Result<ColumnStream<'a>> {
+        guarded(file, || ColumnStream::opened(file, &open(file)?.0, indices, has_lines, spelling))
     }
 
     fn opened(
@@ -166,7 +183,10 @@ impl<'a> ColumnStream<'a> {
         builder: &ParquetRecordBatchReaderBuilder<File>,
         indices: &[usize],
         has_lines: bool,
+        spelling: &Spelling,
     ) -> Result<ColumnStream<'a>> {
+        // In a copy nothing is left that stands for a missing value, and lines are none whatever their numbers.
+        let spelling = if has_lines { Spelling::default() } else { spelling.clone() };
         let rows = u64::from(rows_of(file, builder)?);
         let metadata =
             ArrowReaderMetadata::try_new(builder.metadata().clone(), ArrowReaderOptions::new())
@@ -178,7 +198,7 @@ impl<'a> ColumnStream<'a> {
             Lane::new(file, &metadata, indices, columns)
         });
         let lanes = lanes.collect::<Result<Vec<_>>>()?;
-        Ok(ColumnStream { file, lanes, columns: indices.len(), has_lines, rows, done: 0 })
+        Ok(ColumnStream { file, lanes, columns: indices.len(), has_lines, spelling, rows, done: 0 })
     }
 
     /// How many rows the file has.
@@ -193,11 +213,11 @@ impl<'a> ColumnStream<'a> {
         if wanted == 0 {
             return Ok(None);
         }
-        let (file, done) = (self.file, self.done);
+        let (file, done, spelling) = (self.file, self.done, &self.spelling);
         let read: Vec<Result<Vec<ColumnPart>>> = self
             .lanes
             .par_iter_mut()
-            .map(|lane| guarded(file, || lane.next(file, wanted, done)))
+            .map(|lane| guarded(file, || lane.next((file, done), wanted, spelling)))
             .collect();
         // The error of the first row, whoever came upon one first.
         let mut columns: Vec<Option<ColumnPart>> = (0..self.columns).map(|_| None).collect();
@@ -258,7 +278,12 @@ impl Lane {
     }
 
     /// The next rows, before which so many stand in the file.
-    fn next(&mut self, file: &Path, rows: usize, before: u64) -> Result<Vec<ColumnPart>> {
+    fn next(
+        &mut self,
+        (file, before): (&Path, u64),
+        rows: usize,
+        spelling: &Spelling,
+    ) -> Result<Vec<ColumnPart>> {
         let empty = self.fields.iter().map(|field| arrays::empty(file, field));
         let mut columns = empty.collect::<Result<Vec<_>>>()?;
         let places: Vec<usize> = (0..columns.len()).collect();
@@ -275,8 +300,8 @@ impl Lane {
             if taken < batch.num_rows() {
                 self.rest = Some(batch.slice(taken, batch.num_rows() - taken));
             }
-            let before = before + read as u64;
-            arrays::add(&mut columns, &places, &batch.slice(0, taken), file, before)?;
+            let at = (file, before + read as u64);
+            arrays::add(&mut columns, &places, &batch.slice(0, taken), at, spelling)?;
             read += taken;
         }
         Ok(columns)

@@ -1,6 +1,7 @@
 //! The columns of one file while it is read, and how those of several files become one.
 
 use super::level::spelled;
+use super::spelling::{Spelling, Value};
 use super::table::{Column, ColumnKind, MISSING};
 use std::collections::HashMap;
 use std::str::Utf8Error;
@@ -123,32 +124,6 @@ fn renumber(codes: &mut [u32], new: &[u32]) {
     }
 }
 
-/// What a value of a text file says.
-enum Value {
-    Missing,
-    Finite(f64),
-    NonFinite,
-    Logical(bool),
-    Word,
-}
-
-fn is_missing(bytes: &[u8]) -> bool {
-    matches!(bytes, b"" | b"NA" | b"N/A" | b"null" | b"NULL")
-}
-
-fn value(bytes: &[u8]) -> Result<Value, Utf8Error> {
-    Ok(match bytes {
-        _ if is_missing(bytes) => Value::Missing,
-        b"TRUE" | b"True" | b"true" => Value::Logical(true),
-        b"FALSE" | b"False" | b"false" => Value::Logical(false),
-        _ => match std::str::from_utf8(bytes)?.parse::<f64>() {
-            Ok(x) if x.is_finite() => Value::Finite(x),
-            Ok(_) => Value::NonFinite,
-            Err(_) => Value::Word,
-        },
-    })
-}
-
 /// Whether 32 bits hold a number as it is.
 fn is_single(x: f64) -> bool {
     f64::from(x as f32) == x
@@ -194,10 +169,10 @@ impl ColumnPart {
     }
 
     /// Adds a value of a text file, trimmed.
-    pub fn push(&mut self, bytes: &[u8], line: u32) -> Result<(), Utf8Error> {
+    pub fn push(&mut self, bytes: &[u8], line: u32, spelling: &Spelling) -> Result<(), Utf8Error> {
         if let Some(Column::Text { codes, .. }) = &mut self.values {
             let word = std::str::from_utf8(bytes)?;
-            codes.push(if is_missing(bytes) { MISSING } else { self.words.code(word) });
+            codes.push(if spelling.is_missing(word) { MISSING } else { self.words.code(word) });
             self.rows += 1;
             return Ok(());
         }
@@ -207,7 +182,7 @@ impl ColumnPart {
             self.rows += 1;
             return Ok(());
         }
-        let value = value(bytes)?;
+        let value = spelling.value(bytes)?;
         if matches!(value, Value::NonFinite) && self.odd.is_none() {
             let value = String::from_utf8_lossy(bytes).into_owned();
             self.odd = Some(Odd { line, value });
@@ -234,7 +209,7 @@ impl ColumnPart {
                     _ => ColumnKind::Number,
                 };
                 self.values = Some(Column::missing(kind, self.rows));
-                return self.push(bytes, line);
+                return self.push(bytes, line, spelling);
             }
             _ => (self.values, self.clash) = (None, true),
         }

@@ -1,13 +1,14 @@
 //! What values make of a column, and how parts become one.
 
 use super::part::ColumnPart;
+use super::spelling::Spelling;
 use super::table::{Column, ColumnKind, MISSING};
 use std::sync::Arc;
 
 fn part(values: &[&str]) -> ColumnPart {
     let mut part = ColumnPart::open();
     for (line, value) in (2..).zip(values) {
-        part.push(value.as_bytes(), line).expect("UTF-8");
+        part.push(value.as_bytes(), line, &Spelling::default()).expect("UTF-8");
     }
     part
 }

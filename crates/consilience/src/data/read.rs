@@ -22,22 +22,38 @@ use super::files::{FileFormat, format_of};
 /// is doubled and the delimiter and line ends lose their meaning. Surrounding spaces do not count.
 /// Lines that are empty or begin with the comment character are passed over. The first other line
 /// names the columns, unless their names are given here. An empty value, `NA`, `N/A`, `null` and `NULL` are missing values.
+/// A first column without a name is called [`ROW_NAMES`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TextFormat {
-    /// What separates the values. None: a tab in `.tsv` files, otherwise whichever of `,` `;` tab
-    /// `|` is most frequent in the header.
+    /// What separates the values; a blank stands for any number of blanks and tabs. None: a tab in `.tsv` files,
+    /// otherwise whichever of `,` `;` tab `|` is most frequent in the header, or blanks if there is none of them.
     pub delimiter: Option<char>,
     /// What comment lines begin with. None: there are no comments.
     pub comment: Option<char>,
     /// The columns' names, for files without a header line. None: the first line has them. A first
     /// line that says just these names is a header all the same.
     pub columns: Option<Vec<String>>,
+    /// What stands for a missing value beside what always does; a number does however it is written. This holds for
+    /// Parquet files and tables in memory too.
+    pub na: Vec<String>,
+    /// What stands before decimals: a point or a comma.
+    pub decimal: char,
 }
+
+/// What a first column without a name is called, as R's `write.csv` writes the names of rows. `.` in a formula does not
+/// stand for it.
+pub const ROW_NAMES: &str = "row.names";
 
 impl Default for TextFormat {
     fn default() -> TextFormat {
-        TextFormat { delimiter: None, comment: Some('#'), columns: None }
+        TextFormat {
+            delimiter: None,
+            comment: Some('#'),
+            columns: None,
+            na: Vec::new(),
+            decimal: '.',
+        }
     }
 }
 
@@ -59,6 +75,11 @@ impl TextFormat {
             let message = format!(
                 "{c:?} cannot be the comment character; give one that is no letter, digit, quote or dot, and not the delimiter"
             );
+            return Err(Error::input(message));
+        }
+        if !matches!(self.decimal, '.' | ',') {
+            let message =
+                format!("{:?} cannot stand before decimals; give a point or a comma", self.decimal);
             return Err(Error::input(message));
         }
         Ok(())
@@ -147,6 +168,14 @@ pub fn column_names(file: &Path, format: &TextFormat) -> Result<Vec<String>> {
     match format_of(file)? {
         FileFormat::Text(text) => csv::column_names(file, text, format),
         FileFormat::Parquet => parquet::column_names(file),
+    }
+}
+
+/// The columns of a file that cannot be read, each with its type: dates, times, lists and the like in a Parquet file.
+pub fn unreadable_columns(file: &Path) -> Result<Vec<(String, String)>> {
+    match format_of(file)? {
+        FileFormat::Text(_) => Ok(Vec::new()),
+        FileFormat::Parquet => parquet::unreadable_columns(file),
     }
 }
 

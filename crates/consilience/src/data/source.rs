@@ -9,6 +9,7 @@ use super::inputs::{Input, Inputs};
 use super::parquet::{ColumnStream, FileOutline};
 use super::part::{FilePart, SettledColumn};
 use super::read::{Reader, TextFormat, Wanted, changed};
+use super::spelling::Spelling;
 use super::table::ColumnKind;
 use super::{Column, Origin, Table};
 use crate::Result;
@@ -41,6 +42,7 @@ pub struct Source {
     files: Arc<Vec<(PathBuf, bool)>>,
     inputs: Vec<Input<Table>>,
     comments: u64,
+    spelling: Spelling,
 }
 
 impl Source {
@@ -56,13 +58,14 @@ impl Source {
         let levels = inputs.levels(reader.bound)?.into_iter();
         let settled =
             inputs.kinds.iter().zip(levels).map(|(&k, levels)| SettledColumn::new(k, levels));
-        let Inputs { names, comments, .. } = inputs;
+        let Inputs { names, comments, spelling, .. } = inputs;
         let mut source = Source {
             names,
             settled: settled.collect(),
             files: inputs.files,
             inputs: Vec::new(),
             comments,
+            spelling,
         };
         for (k, input) in inputs.parts.into_iter().enumerate() {
             let input = match input {
@@ -178,7 +181,11 @@ impl<'a> Blocks<'a> {
     ) -> Result<Option<Table>> {
         let stream = match &mut self.stream {
             Some(stream) => stream,
-            None => self.stream.insert(ColumnStream::new(path, &outline.indices, has_lines)?),
+            None => {
+                let spelling = &self.source.spelling;
+                let new = ColumnStream::new(path, &outline.indices, has_lines, spelling)?;
+                self.stream.insert(new)
+            }
         };
         if stream.rows() != u64::from(outline.rows) {
             return Err(changed(path));

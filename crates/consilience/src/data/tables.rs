@@ -4,7 +4,8 @@ use super::Table;
 use super::arrays;
 use super::inputs::Inputs;
 use super::part::FilePart;
-use super::read::{Wanted, check_names, select, wanted_names};
+use super::read::{TextFormat, Wanted, check_names, select, wanted_names};
+use super::spelling::Spelling;
 use crate::{Error, Place, Result};
 use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ pub type BatchReader = Box<dyn RecordBatchReader + Send>;
 /// Data in memory.
 ///
 /// Columns are what they would be in a Parquet file: their types say whether they are numbers, text or
-/// logicals; a null is a missing value, and a number that is not finite an error.
+/// logicals; a null is a missing value (and so is what the study's `data.na` names), and a number that is not finite an error.
 pub enum Tables {
     /// One table, which is split as the study says.
     Whole(BatchReader),
@@ -55,7 +56,7 @@ impl Tables {
     }
 
     /// These columns of all tables behind each other, in the first one's order of columns.
-    pub(crate) fn read(self, wanted: &[String]) -> Result<Table> {
+    pub(crate) fn read(self, wanted: &[String], format: &TextFormat) -> Result<Table> {
         let (first, all) = (
             self.names()?,
             match self {
@@ -66,9 +67,10 @@ impl Tables {
             },
         );
         let names = wanted_names(&all[0].0, &first, &Wanted::Named(wanted))?;
+        let spelling = Spelling::new(format);
         let mut parts = Vec::with_capacity(all.len());
         for (name, table) in all {
-            let part = decode(&name, table, &names)?;
+            let part = decode(&name, table, &names, &spelling)?;
             parts.push((name, part));
         }
         Inputs::of_tables(names, parts).into_table()
@@ -93,7 +95,12 @@ fn names(table: &BatchReader, name: &Path) -> Result<Vec<String>> {
 }
 
 /// These columns of one table, of at least one row. Others are not looked at.
-fn decode(name: &Path, table: BatchReader, wanted: &[String]) -> Result<FilePart> {
+fn decode(
+    name: &Path,
+    table: BatchReader,
+    wanted: &[String],
+    spelling: &Spelling,
+) -> Result<FilePart> {
     let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
     let places = select(name, &wanted, false, &names(&table, name)?)?;
     let schema = table.schema();
@@ -114,7 +121,7 @@ fn decode(name: &Path, table: BatchReader, wanted: &[String]) -> Result<FilePart
             let message = "from here on the columns are not those that the table began with; give batches of one schema";
             return Err(Error::input_at(at_row(rows), message));
         }
-        arrays::add(&mut columns, &places, &batch, name, rows)?;
+        arrays::add(&mut columns, &places, &batch, (name, rows), spelling)?;
         rows += batch.num_rows() as u64;
         if rows >= u64::from(u32::MAX) {
             let message = "the table has more than 4,294,967,294 rows; split it over shards";
