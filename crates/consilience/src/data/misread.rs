@@ -11,6 +11,9 @@ const MOST_WORDS: usize = 3;
 /// Different numbers that there must be for each of them.
 const NUMBERS_PER_WORD: usize = 3;
 
+/// Fewer different numbers than this beside a mark are codes of categories, one of which is "not known".
+const FEW: usize = 5;
+
 /// So many different numbers, or so many of which one has decimals, are no categories.
 const MANY: usize = 20;
 const MANY_WITH_DECIMALS: usize = 5;
@@ -101,7 +104,8 @@ impl Misread {
         let is_mark = |word: &String| MARKS.contains(&word.to_lowercase().as_str());
         let certain =
             cause != Cause::Words || all >= MANY || with_decimals > 0 && all >= MANY_WITH_DECIMALS;
-        if !certain && !words.iter().all(is_mark) {
+        let doubtful = all >= FEW && words.iter().all(is_mark);
+        if !(certain || doubtful) {
             return None;
         }
         Some(Misread { column: name.to_string(), cause, certain, words, first: None })
@@ -238,7 +242,8 @@ mod tests {
             (&["1,5", "2,25", "-0,5", "7,125", "-"], Some((DecimalComma, true))),
             (&["1.234,5", "2,0", "1"], Some((DecimalComma, true))),
             (&["1,234", "12,000", "3"], Some((Thousands, true))),
-            (&["1", "2", "3", "n/a"], Some((Words, false))),
+            (&["1", "2", "3", "4", "5", "n/a"], Some((Words, false))),
+            (&["1", "2", "3", "n/a"], None),
             (&["1", "2", "3", "other"], None),
             (&["1", "2", "NaN"], None),
             (&["0.5", "1", "2", "3", "4", "oops"], Some((Words, true))),
@@ -257,7 +262,7 @@ mod tests {
 
     #[test]
     fn the_first_of_them_is_named_with_its_line() {
-        let whole = table(vec![("x", text(&["1", "2", "3", "?", "4", "n/a"]))]);
+        let whole = table(vec![("x", text(&["1", "2", "3", "?", "4", "n/a", "5", "6"]))]);
         let mut one = misread(&whole, false).remove(0);
         one.certain = true;
         let error = one.error().to_string();

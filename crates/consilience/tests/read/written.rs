@@ -238,11 +238,11 @@ fn numbers_that_came_out_as_text_are_named() {
     // 7: within a function, and as the outcome.
     refused(plan_of(&text, "", "y ~ log(x)").map(|_| ()), &["`n/a` is no number"]);
     refused(
-        plan_of("y,x\n1,1\n0,2\n1,4\n2,2\n-,3\n", "", "y ~ x").map(|_| ()),
-        &["line 6, column `y`", "`-` is no number", "na = [\"-\"]"],
+        plan_of("y,x\n1,1\n0,2\n5,4\n4,4\n3,4\n2,2\n-,3\n", "", "y ~ x").map(|_| ()),
+        &["line 8, column `y`", "`-` is no number", "na = [\"-\"]"],
     );
     // Few numbers may be categories: a caution. Categories that are named so are fine.
-    let few = rows(12, ",", |i| (i % 4).to_string(), "-");
+    let few = rows(12, ",", |i| (i % 6).to_string(), "-");
     let cautions: Vec<String> = plan_of(&few, "", "y ~ x")
         .unwrap()
         .warnings
