@@ -469,9 +469,15 @@ impl StudyArguments {
             warmup: self.warmup.map(count),
             chains: self.chains.map(count),
             kernel: self.kernel,
+            home: home(),
             ..Overrides::default()
         }
     }
+}
+
+/// The user's home folder, for `~` in paths.
+pub fn home() -> Option<PathBuf> {
+    std::env::home_dir().filter(|home| home.is_absolute())
 }
 
 /// So many threads, or one for every core.

@@ -2,9 +2,13 @@
 
 use crate::arguments::InitArguments;
 use crate::shell::word;
-use consilience::data::read::{TextFormat, Wanted, find_files, read_table};
+use consilience::data::Table;
+use consilience::data::misread::{Cause, Misread, misread};
+use consilience::data::read::{
+    ROW_NAMES, TextFormat, Wanted, column_names, find_files, read_table, unreadable_columns,
+};
 use consilience::draft;
-use consilience::study::{Study, StudyFile, template};
+use consilience::study::{Data, Study, StudyFile, template_of};
 use consilience::{Error, Place, Result};
 use std::path::{Component, Path, PathBuf};
 
@@ -23,19 +27,57 @@ pub fn write(arguments: &InitArguments) -> Result<String> {
     }
     let folder = target.as_deref().map_or(Path::new(""), folder_of);
     let path = path_from(folder, &arguments.data)?;
-    let table = read_table(&files, &TextFormat::default(), &Wanted::All)?.table;
-    let text = template(&table, text_of(&path)?, arguments.outcome.as_deref())?;
+    let outcome = arguments.outcome.as_deref();
+    let (wanted, left_out) = columns(&files[0], outcome)?;
+    let mut data = Data { path: vec![text_of(&path)?.to_string()], ..Data::default() };
+    let table = read(&files, &wanted, &mut data)?;
+    let text = template_of(&table, &data, outcome)?;
     let Some(target) = target else { return Ok(text) };
     let study = StudyFile::parse(&text, &target)?;
     draft::write(&target, &text)?;
-    Ok(report(&study.study, &target))
+    Ok(report(&study.study, &target, &left_out))
 }
 
-fn report(study: &Study, target: &Path) -> String {
+/// The columns that can be read, the outcome in any case; and those that cannot, with their types. Names of rows say
+/// nothing.
+fn columns(first: &Path, outcome: Option<&str>) -> Result<(Vec<String>, Vec<(String, String)>)> {
+    let mut left_out = unreadable_columns(first)?;
+    left_out.retain(|(name, _)| Some(name.as_str()) != outcome);
+    let mut names = column_names(first, &TextFormat::default())?;
+    names.retain(|name| !left_out.iter().any(|(other, _)| other == name));
+    names.retain(|name| name != ROW_NAMES || Some(ROW_NAMES) == outcome);
+    Ok((names, left_out))
+}
+
+/// Reads the data, once more if columns of numbers came out as text; says in `data` how.
+fn read(files: &[PathBuf], wanted: &[String], data: &mut Data) -> Result<Table> {
+    let wanted = Wanted::Named(wanted);
+    let table = read_table(files, &data.text_format(), &wanted)?.table;
+    let found = misread(&table, false);
+    if found.iter().any(|one| one.cause == Cause::DecimalComma) {
+        data.decimal = ',';
+    }
+    for word in found.iter().filter(|one| one.certain).flat_map(Misread::words) {
+        if !data.na.contains(word) {
+            data.na.push(word.clone());
+        }
+    }
+    if *data == (Data { path: data.path.clone(), ..Data::default() }) {
+        return Ok(table);
+    }
+    Ok(read_table(files, &data.text_format(), &wanted)?.table)
+}
+
+fn report(study: &Study, target: &Path, left_out: &[(String, String)]) -> String {
     let mut out = format!("{} is written:\n", target.display());
     for model in &study.models {
         let formula = model.formula.split_whitespace().collect::<Vec<_>>().join(" ");
         out += &format!("  {}: {formula} ({})\n", model.name, model.family);
+    }
+    for (name, kind) in left_out {
+        out += &format!(
+            "  left out: {name}, whose type {kind} is none of numbers, text and logicals\n"
+        );
     }
     let target = word(target);
     out += &format!(

@@ -6,7 +6,7 @@
 use consilience::data::{Fact, LevelCount, Levels, Request};
 use consilience::engine::Silent;
 use consilience::estimate::Estimate;
-use consilience::fit::{Exploration, Moments, Summary, Visited};
+use consilience::fit::{Exploration, Summary, VisitMoments, Visited};
 use consilience::math::Matrix;
 use consilience::question::{Answer, Describe, Expand, FitAnswer, Question};
 use consilience::run::{
@@ -117,7 +117,7 @@ fn body(what: &str, room: usize) -> Vec<u8> {
         // The second of an exploration's fields, after the number of draws.
         "models" => {
             let moments =
-                Moments { mean: vec![], covariance: Matrix::zeros(0, 0), effective: None };
+                VisitMoments { mean: vec![], covariance: Matrix::zeros(0, 0), effective: None };
             let model = Visited { model: Subset::EMPTY, visits: vec![], moments };
             let none = reply(&Answer::Explore(Box::new(Exploration {
                 draws: 0,

@@ -5,7 +5,7 @@ use consilience::estimate::Mode;
 use consilience::estimate::newton::find_mode;
 use consilience::math::ziggurat::normal;
 use consilience::math::{Cholesky, Matrix, stream};
-use consilience::sample::nuts::{Lengths, nuts};
+use consilience::sample::nuts::{NutsLengths, nuts};
 use consilience::sample::{Chain, Sample};
 
 use rand::RngExt;
@@ -19,7 +19,7 @@ fn chain(target: &dyn Target, mode: &Mode, draws: usize, warmup: usize, seed: u6
 }
 
 fn sample(target: &dyn Target, mode: &Mode, draws: usize, warmup: usize, seed: u64) -> Sample {
-    nuts(target, mode, Lengths { draws, warmup }, vec![stream(seed, 0, 0, "nuts")]).unwrap()
+    nuts(target, mode, NutsLengths { draws, warmup }, vec![stream(seed, 0, 0, "nuts")]).unwrap()
 }
 
 /// Coordinates of one's own choice in the place of a mode's: draws must be right in any.
@@ -259,7 +259,7 @@ fn starts_move_towards_the_mode_until_there_is_a_density() {
     let small = chain(&Ball { radius: 1e-4, flat: false }, &mode, 500, 500, 1);
     assert!(small.thetas.data().iter().all(|t| t.abs() <= 1e-4));
     assert!(small.thetas.row(0) != small.thetas.row(499), "it moves");
-    let lengths = Lengths { draws: 10, warmup: 10 };
+    let lengths = NutsLengths { draws: 10, warmup: 10 };
     let streams = vec![stream(1, 0, 0, "nuts")];
     let error = nuts(&Nowhere, &mode, lengths, streams).unwrap_err();
     assert!(error.to_string().contains("not finite"), "{error}");
@@ -311,7 +311,7 @@ impl Target for Scaled<'_> {
 #[test]
 fn the_same_stream_gives_the_same_bits() {
     let mode = Bent::mode();
-    let lengths = Lengths { draws: 500, warmup: 300 };
+    let lengths = NutsLengths { draws: 500, warmup: 300 };
     let streams = |seeds: &[u64]| seeds.iter().map(|s| stream(*s, 0, 0, "nuts")).collect();
     let together = nuts(&Bent, &mode, lengths, streams(&[1, 2, 3])).unwrap();
     for seed in 1..=3 {

@@ -120,6 +120,7 @@ impl SweepArguments {
             warmup: self.warmup.map(count),
             chains: self.chains.map(count),
             kernel: self.kernel,
+            home: crate::arguments::home(),
             ..Overrides::default()
         }
     }

@@ -197,3 +197,46 @@ fn data_that_no_study_can_be_made_of() {
     }
     assert!(!folder.path("d.toml").exists());
 }
+
+#[test]
+fn files_of_other_ways_of_writing_get_studies_that_read_them() {
+    let folder = Folder::empty();
+    // Decimal commas, names of rows, a mark of missing values.
+    let row = |i: u32| {
+        let x = if i == 17 { "n/a".into() } else { format!("{},{}", i * 7 % 13, i % 10) };
+        format!("\"{i}\";{};{x};{}\n", i % 2, ["a", "b"][i as usize % 3 % 2])
+    };
+    folder.write("d.csv", "\"\";y;x;g\n".to_string() + &(0..60).map(row).collect::<String>());
+    let text = writes(&folder, &["d.csv", "--outcome", "y"], "d.toml", true);
+    for part in
+        ["\ndecimal = \",\"\n", "\nna = [\"n/a\"]\n", "y ~ scale(x) + g", "Here that is 1 of 60."]
+    {
+        assert!(text.contains(part), "`{part}` is not in: {text}");
+    }
+    assert!(!text.contains("row.names"), "{text}");
+
+    // Without the two keys the file is refused, with the line and what to write.
+    let study = "[data]\npath = \"d.csv\"\n[[model]]\nformula = \"y ~ x\"\nfamily = \"logistic\"\n";
+    folder.write("plain.toml", study);
+    let check = folder.run(&["check", "plain.toml"]);
+    assert_eq!(check.code, Some(2), "{check:?}");
+    let parts = ["d.csv, line 2, column `x`: `0,0` seems to be a number", "decimal = \",\""];
+    assert!(parts.iter().all(|part| check.err.contains(part)), "{check:?}");
+
+    // Blanks between values, in the home folder.
+    let row = |i: u32| format!("{}   {}\n", i % 2, i * 7 % 13);
+    let rows = (0..40).map(row).collect::<String>();
+    folder.write("home/data/e.txt", format!("y x\n{rows}"));
+    folder.write("e.toml", study.replace("d.csv", "~/data/*.txt"));
+    let check = |home: &str| {
+        let mut command = folder.command(&["check", "e.toml"]);
+        let output = command.env("HOME", folder.path(home)).output().expect("the program runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, out, err) = check("home");
+    assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
+    assert!(out.contains("40 rows"), "{out}");
+    let (code, _, err) = check("nowhere");
+    assert!(code == Some(2) && err.contains("matches no file"), "{err}");
+}

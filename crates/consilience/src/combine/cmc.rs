@@ -22,10 +22,10 @@ use crate::question::{Answers, Weigh};
 /// The combination by draws from the consensus normal.
 pub(super) struct CmcIs {
     setting: Setting,
-    stage: Stage,
+    stage: CmcStage,
 }
 
-enum Stage {
+enum CmcStage {
     Start,
     Fit,
     Weigh(Box<Pending>),
@@ -40,7 +40,7 @@ struct Pending {
 
 impl CmcIs {
     pub(super) fn new(setting: Setting) -> CmcIs {
-        CmcIs { setting, stage: Stage::Start }
+        CmcIs { setting, stage: CmcStage::Start }
     }
 
     fn fitted(&mut self, fits: Fits) -> Result<Next> {
@@ -53,7 +53,7 @@ impl CmcIs {
         let draws = proposal.draw(options.proposals, &mut rng);
         let asked = Weigh(self.setting.points(draws.thetas.clone()));
         let question = asked.clone().into();
-        self.stage = Stage::Weigh(Box::new(Pending { fits, asked, normals, draws }));
+        self.stage = CmcStage::Weigh(Box::new(Pending { fits, asked, normals, draws }));
         Ok(Next::Ask(vec![question]))
     }
 
@@ -76,17 +76,17 @@ impl CmcIs {
 
 impl Combination for CmcIs {
     fn next(&mut self, mut answers: Vec<Answers>) -> Result<Next> {
-        match (std::mem::replace(&mut self.stage, Stage::Start), answers.pop()) {
-            (Stage::Fit, Some(answers)) => self.fitted(Fits::of(answers)?),
-            (Stage::Weigh(pending), Some(answers)) => self.weighed(*pending, answers),
+        match (std::mem::replace(&mut self.stage, CmcStage::Start), answers.pop()) {
+            (CmcStage::Fit, Some(answers)) => self.fitted(Fits::of(answers)?),
+            (CmcStage::Weigh(pending), Some(answers)) => self.weighed(*pending, answers),
             _ => {
-                self.stage = Stage::Fit;
+                self.stage = CmcStage::Fit;
                 Ok(Next::Ask(vec![self.setting.fit()]))
             }
         }
     }
 
     fn rounds_left(&self) -> u64 {
-        if matches!(self.stage, Stage::Weigh(_)) { 1 } else { 2 }
+        if matches!(self.stage, CmcStage::Weigh(_)) { 1 } else { 2 }
     }
 }

@@ -51,14 +51,14 @@ const CHEAP: f64 = 1e9;
 /// The combination by climbs and importance rounds.
 pub(super) struct Exact {
     setting: Setting,
-    stage: Stage,
+    stage: ExactStage,
     fits: Option<Fits>,
     agreement: Vec<Agreement>,
     /// Whether columns determine others, once a curvature has told.
     rank: Option<Option<Warning>>,
 }
 
-enum Stage {
+enum ExactStage {
     Start,
     Fit,
     /// Where the shards think the peak is, if that did not ride on an earlier round.
@@ -70,7 +70,7 @@ enum Stage {
 /// A search and what it is waiting for.
 struct Searching {
     search: Search,
-    asked: Asked,
+    asked: AskedFor,
     /// log f_s of each of the final draws, shard by shard, if it will be needed.
     by_shard: Option<Vec<Vec<f64>>>,
 }
@@ -79,20 +79,20 @@ struct Searching {
 type Each<'a> = (&'a Points, Vec<Vec<Expansion>>);
 
 /// What was asked last.
-enum Asked {
+enum AskedFor {
     Expand(Expand),
     Weigh(Weigh),
     Cubic(Cubic),
     Ahead { expand: Option<Expand>, draws: Weigh, probes: Option<Weigh> },
 }
 
-impl Asked {
+impl AskedFor {
     fn questions(&self) -> Vec<Question> {
         match self {
-            Asked::Expand(question) => vec![question.clone().into()],
-            Asked::Weigh(question) => vec![question.clone().into()],
-            Asked::Cubic(question) => vec![question.clone().into()],
-            Asked::Ahead { expand, draws, probes } => {
+            AskedFor::Expand(question) => vec![question.clone().into()],
+            AskedFor::Weigh(question) => vec![question.clone().into()],
+            AskedFor::Cubic(question) => vec![question.clone().into()],
+            AskedFor::Ahead { expand, draws, probes } => {
                 let expand = expand.iter().map(|question| question.clone().into());
                 let weigh = std::iter::once(draws).chain(probes);
                 expand.chain(weigh.map(|question| question.clone().into())).collect()
@@ -103,7 +103,7 @@ impl Asked {
 
 impl Exact {
     pub(super) fn new(setting: Setting) -> Exact {
-        Exact { setting, stage: Stage::Start, fits: None, agreement: Vec::new(), rank: None }
+        Exact { setting, stage: ExactStage::Start, fits: None, agreement: Vec::new(), rank: None }
     }
 
     fn begin(&mut self) -> Result<Next> {
@@ -111,7 +111,7 @@ impl Exact {
             let start = self.setting.model.start();
             let thetas = Matrix::from_rows(1, start.len(), start);
             let question = Locate(self.setting.points(thetas));
-            self.stage = Stage::Locate(question.clone());
+            self.stage = ExactStage::Locate(question.clone());
             return Ok(Next::Ask(vec![question.into()]));
         }
         self.begin_search()
@@ -188,28 +188,28 @@ impl Exact {
             self.compare(&search, each);
         }
         let asked = match wish {
-            Wish::Expand(points) => Asked::Expand(self.expand(&points)),
+            Wish::Expand(points) => AskedFor::Expand(self.expand(&points)),
             Wish::Weigh(set) => {
                 // Draws that the search has given up are of no use to it, and of none here.
                 if search.draws() == 0 {
                     by_shard = None;
                 }
-                Asked::Weigh(self.weigh(set))
+                AskedFor::Weigh(self.weigh(set))
             }
             Wish::Cubic(theta) => {
                 let thetas = Matrix::from_rows(1, theta.len(), theta);
-                Asked::Cubic(Cubic(self.setting.points(thetas)))
+                AskedFor::Cubic(Cubic(self.setting.points(thetas)))
             }
             Wish::Ahead { expand, draws, probes } => {
                 by_shard = None;
                 let expand = expand.map(|theta| self.expand(&[theta]));
                 let probes = probes.map(|set| self.weigh(set));
-                Asked::Ahead { expand, draws: self.weigh(draws), probes }
+                AskedFor::Ahead { expand, draws: self.weigh(draws), probes }
             }
             Wish::Done => return self.finish(search, by_shard),
         };
         let questions = asked.questions();
-        self.stage = Stage::Search(Box::new(Searching { search, asked, by_shard }));
+        self.stage = ExactStage::Search(Box::new(Searching { search, asked, by_shard }));
         Ok(Next::Ask(questions))
     }
 
@@ -218,7 +218,7 @@ impl Exact {
         let mut answers = answers.into_iter();
         let mut next = || answers.next().ok_or_else(|| Error::numeric("a question has no answer"));
         match asked {
-            Asked::Expand(question) => {
+            AskedFor::Expand(question) => {
                 let (mut sums, shards) = next()?.sum(&question)?;
                 self.note_rank(question.0[0].rows(), &sums[0]);
                 let heard = Heard::Expansions(sums.remove(0));
@@ -226,14 +226,14 @@ impl Exact {
                 let each = shards.map(|shards| (&question.0[0], own(shards)));
                 self.go_on(search, by_shard, Some(heard), each)
             }
-            Asked::Weigh(question) => {
+            AskedFor::Weigh(question) => {
                 let (mut sums, shards) = next()?.sum(&question)?;
                 if self.setting.extras.leave_one_out {
                     leave_one_out::keep(&mut by_shard, shards)?;
                 }
                 self.go_on(search, by_shard, Some(Heard::Values(sums.remove(0))), None)
             }
-            Asked::Cubic(question) => {
+            AskedFor::Cubic(question) => {
                 let (mut sums, shards) = next()?.sum(&question)?;
                 let (at, thirds) = sums.remove(0);
                 self.note_rank(question.0[0].rows(), std::slice::from_ref(&at));
@@ -242,7 +242,7 @@ impl Exact {
                 let each = shards.map(|s| (&question.0[0], s.into_iter().map(own).collect()));
                 self.go_on(search, by_shard, Some(Heard::Cubic(at, thirds)), each)
             }
-            Asked::Ahead { expand, draws, probes } => {
+            AskedFor::Ahead { expand, draws, probes } => {
                 let (mut at, mut each) = (None, None);
                 if let Some(question) = &expand {
                     let (mut sums, shards) = next()?.sum(question)?;
@@ -340,7 +340,7 @@ impl Exact {
     fn again(&mut self, again: Again, answers: Option<Answers>) -> Result<Next> {
         let (next, again) = again.next(&self.setting, answers)?;
         if let Some(again) = again {
-            self.stage = Stage::Again(Box::new(again));
+            self.stage = ExactStage::Again(Box::new(again));
         }
         Ok(next)
     }
@@ -385,26 +385,26 @@ fn several_peaks(peaks: &[crate::estimate::search::Peak], names: &[&str]) -> Opt
 
 impl Combination for Exact {
     fn next(&mut self, mut answers: Vec<Answers>) -> Result<Next> {
-        match std::mem::replace(&mut self.stage, Stage::Start) {
-            Stage::Fit => {
+        match std::mem::replace(&mut self.stage, ExactStage::Start) {
+            ExactStage::Fit => {
                 let answers =
                     answers.pop().ok_or_else(|| Error::numeric("no shard has answered"))?;
                 self.fits = Some(Fits::of(answers)?);
                 self.begin()
             }
-            Stage::Locate(question) => {
+            ExactStage::Locate(question) => {
                 let answers =
                     answers.pop().ok_or_else(|| Error::numeric("no shard has answered"))?;
                 let (mut found, _) = answers.sum(&question)?;
                 self.setting.located = Some(Arc::new(found.remove(0)));
                 self.begin_search()
             }
-            Stage::Search(talk) => self.heard(*talk, answers),
-            Stage::Again(again) => self.again(*again, answers.pop()),
+            ExactStage::Search(talk) => self.heard(*talk, answers),
+            ExactStage::Again(again) => self.again(*again, answers.pop()),
             // The shards' own evidences are only computed where they were asked for.
             _ if matches!(self.setting.options.local, Local::Auto | Local::None) => self.begin(),
             _ => {
-                self.stage = Stage::Fit;
+                self.stage = ExactStage::Fit;
                 Ok(Next::Ask(vec![self.setting.fit()]))
             }
         }
@@ -414,12 +414,12 @@ impl Combination for Exact {
         match &self.stage {
             // A point near the peak, a step with all that rides on it, draws: what well-behaved models take. Without
             // such a point there are five more steps.
-            Stage::Start | Stage::Fit | Stage::Locate(_) => self.usual_rounds(),
-            Stage::Search(talk) => match talk.search.rounds() {
+            ExactStage::Start | ExactStage::Fit | ExactStage::Locate(_) => self.usual_rounds(),
+            ExactStage::Search(talk) => match talk.search.rounds() {
                 (steps, 0) => self.usual_rounds().saturating_sub(steps as u64).max(2),
                 _ => 1,
             },
-            Stage::Again(_) => 1,
+            ExactStage::Again(_) => 1,
         }
     }
 }

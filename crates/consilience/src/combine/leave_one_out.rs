@@ -10,7 +10,7 @@
 //! hence each shard has its own diagnostics.
 
 use super::{Evidence, Next, Setting};
-use crate::estimate::importance::{T_DF, error_of_mean};
+use crate::estimate::importance::{Importance, T_DF, error_of_mean};
 use crate::estimate::{Estimate, Weighted};
 use crate::math::proposal::{Draws, Kinship};
 use crate::math::{Cholesky, Matrix, Proposal, log_mean_exp, stream};
@@ -52,6 +52,12 @@ impl LeftOut {
         !self.reliable || self.k_hat.is_some_and(|k| k > TAIL) || error > ERROR
     }
 
+    /// From weighted draws of the posterior without the shard.
+    fn seen(seen: &Importance, log_z: Estimate, predictive: Estimate) -> LeftOut {
+        let reliable = seen.is_reliable();
+        LeftOut { log_z, predictive, ess: Some(seen.ess), k_hat: seen.k_hat, reliable }
+    }
+
     /// From the evidences of all shards and of all but one, each computed on its own.
     pub(super) fn apart(all: &Evidence, rest: &Evidence) -> LeftOut {
         let draws = rest.diagnostics.as_ref().map(|d| &d.draws);
@@ -88,10 +94,7 @@ pub(super) fn left_out(
     weighted: &Weighted,
     by_shard: &[Vec<f64>],
 ) -> Result<Vec<LeftOut>> {
-    let priors = setting.model.free_priors();
-    let log_prior: Vec<f64> = (0..weighted.len())
-        .map(|k| priors.iter().zip(weighted.thetas.row(k)).map(|(p, &x)| p.log_density(x)).sum())
-        .collect();
+    let log_prior = log_prior(setting, &weighted.thetas);
     let all = weighted.summarise().log_z;
     let shares = setting.shares().ok_or_else(only_sums)?;
     let shards = by_shard.iter().zip(shares).enumerate();
@@ -99,6 +102,14 @@ pub(super) fn left_out(
         .map(|(s, (log_f, share))| {
             without(weighted, all, log_f, &log_prior, share).map_err(|e| e.for_shard(s))
         })
+        .collect()
+}
+
+/// The log density of the prior at each draw.
+fn log_prior(setting: &Setting, thetas: &Matrix) -> Vec<f64> {
+    let priors = setting.model.free_priors();
+    (0..thetas.rows())
+        .map(|k| priors.iter().zip(thetas.row(k)).map(|(p, &x)| p.log_density(x)).sum())
         .collect()
 }
 
@@ -121,21 +132,8 @@ fn without(
             _ => w - (f - share * prior),
         })
         .collect();
-    let lost = |w: &f64| w.is_nan() || *w == f64::INFINITY;
-    if log_weights.iter().any(lost) || log_weights.iter().all(|w| *w == f64::NEG_INFINITY) {
-        return Err(Error::numeric("the evidence without this shard is not a number"));
-    }
-    // Moments are not wanted here, so the draws need no coordinates.
-    let rest = Weighted {
-        thetas: Matrix::zeros(weights.len(), 0),
-        log_weights,
-        log_target: Vec::new(),
-        // Far from where they were meant to be, even points are no better than plain ones, and a few
-        // sets of skewed weights would underrate the error. So would pairs that mirror each other: what is left of their
-        // weights is all in few of them.
-        kinship: Kinship::Strangers,
-        controls: Vec::new(),
-    };
+    let rest = Weighted::of_weights(log_weights)
+        .map_err(|_| Error::numeric("the evidence without this shard is not a number"))?;
     let seen = rest.summarise();
     // log mean a − log mean b over the same draws errs as the mean of a/ā − b/b̄ does.
     let (mean_a, mean_b) = (log_mean_exp(weights), seen.log_z.value);
@@ -148,8 +146,7 @@ fn without(
         Kinship::Mirrored => all - predictive,
         _ => seen.log_z,
     };
-    let reliable = seen.is_reliable();
-    Ok(LeftOut { log_z, predictive, ess: Some(seen.ess), k_hat: seen.k_hat, reliable })
+    Ok(LeftOut::seen(&seen, log_z, predictive))
 }
 
 /// A second attempt at the shards whose absence moves the posterior away from its draws: one
@@ -249,7 +246,6 @@ impl Again {
         draws: Vec<Option<Draws>>,
         answers: &[Vec<Vec<f64>>],
     ) -> Result<()> {
-        let priors = setting.model.free_priors();
         let shares = setting.shares().ok_or_else(only_sums)?;
         let all = self.evidence.log_z;
         let Some(left_out) = &mut self.evidence.left_out else { return Ok(()) };
@@ -257,12 +253,8 @@ impl Again {
         for (&s, draws) in self.shards.iter().zip(draws) {
             let Some(draws) = draws else { continue };
             let count = draws.log_density.len();
-            let mut log_target: Vec<f64> = (0..count)
-                .map(|k| {
-                    let each = priors.iter().zip(draws.thetas.row(k));
-                    shares[s] * each.map(|(p, &x)| p.log_density(x)).sum::<f64>()
-                })
-                .collect();
+            let mut log_target = log_prior(setting, &draws.thetas);
+            log_target.iter_mut().for_each(|prior| *prior *= shares[s]);
             for (_, answer) in answers.iter().enumerate().filter(|(t, _)| *t != s) {
                 let own = &answer[0][first..first + count];
                 log_target.iter_mut().zip(own).for_each(|(sum, w)| *sum += w);
@@ -272,13 +264,7 @@ impl Again {
             let seen = weighted.summarise();
             let first = (left_out[s].reliable, left_out[s].ess.unwrap_or(0.0));
             if (seen.is_reliable(), seen.ess) > first {
-                left_out[s] = LeftOut {
-                    log_z: seen.log_z,
-                    predictive: all - seen.log_z,
-                    ess: Some(seen.ess),
-                    k_hat: seen.k_hat,
-                    reliable: seen.is_reliable(),
-                };
+                left_out[s] = LeftOut::seen(&seen, seen.log_z, all - seen.log_z);
             }
         }
         Ok(())

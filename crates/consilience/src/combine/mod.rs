@@ -332,7 +332,7 @@ impl<'a> Combining<'a> {
             let own = setting.clone();
             let machine: Box<dyn Combination> = match (setting.options.combine, &statistics) {
                 (Combine::Normal | Combine::NormalUncorrected, _) => {
-                    Box::new(normal::Normal::new(own))
+                    Box::new(normal::NormalCombination::new(own))
                 }
                 (Combine::CmcIs, _) => Box::new(cmc::CmcIs::new(own)),
                 (Combine::Augmented, _) => Box::new(augmented::Augmented::new(own)),

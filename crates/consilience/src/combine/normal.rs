@@ -23,13 +23,13 @@ use rayon::prelude::*;
 const MOST_SHAPE_ERROR: f64 = 1.0;
 
 /// The combination by normals.
-pub(super) struct Normal {
+pub(super) struct NormalCombination {
     setting: Setting,
 }
 
 /// A normal density as a factor of the product: mean, precision, log|precision|.
 #[derive(Debug, Clone)]
-pub(super) struct Factor {
+pub(super) struct ShardFactor {
     mean: Vec<f64>,
     pub(super) precision: Matrix,
     log_det: f64,
@@ -48,16 +48,16 @@ pub struct Consensus {
     pub log_overlap: f64,
 }
 
-impl Factor {
-    fn from_precision(mean: &[f64], precision: Matrix) -> Option<Factor> {
+impl ShardFactor {
+    fn from_precision(mean: &[f64], precision: Matrix) -> Option<ShardFactor> {
         let log_det = Cholesky::new(&precision)?.log_det();
-        Some(Factor { mean: mean.to_vec(), precision, log_det })
+        Some(ShardFactor { mean: mean.to_vec(), precision, log_det })
     }
 
-    fn from_covariance(mean: &[f64], covariance: &Matrix) -> Option<Factor> {
+    fn from_covariance(mean: &[f64], covariance: &Matrix) -> Option<ShardFactor> {
         let factor = Cholesky::new(covariance)?;
         let (precision, log_det) = (factor.inverse(), -factor.log_det());
-        Some(Factor { mean: mean.to_vec(), precision, log_det })
+        Some(ShardFactor { mean: mean.to_vec(), precision, log_det })
     }
 
     /// Λ_s(μ_s − θ), and (μ_s − θ)'Λ_s(μ_s − θ).
@@ -77,12 +77,12 @@ impl Factor {
 /// log I = Σ_s log N(μ; μ_s, Σ_s) + (d/2) log 2π − ½ log|Λ|
 /// ```
 pub fn consensus(normals: &[(&[f64], &Matrix)]) -> Option<Consensus> {
-    let of = |(m, p): &(&[f64], &Matrix)| Factor::from_precision(m, (*p).clone());
-    let factors: Vec<Option<Factor>> = normals.par_iter().map(of).collect();
-    product(&factors.into_iter().collect::<Option<Vec<Factor>>>()?)
+    let of = |(m, p): &(&[f64], &Matrix)| ShardFactor::from_precision(m, (*p).clone());
+    let factors: Vec<Option<ShardFactor>> = normals.par_iter().map(of).collect();
+    product(&factors.into_iter().collect::<Option<Vec<ShardFactor>>>()?)
 }
 
-fn product(factors: &[Factor]) -> Option<Consensus> {
+fn product(factors: &[ShardFactor]) -> Option<Consensus> {
     let first = &factors[0].mean;
     let d = first.len();
     let mut precision = Matrix::zeros(d, d);
@@ -104,13 +104,13 @@ fn add(to: &mut [f64], what: &[f64]) {
     to.iter_mut().zip(what).for_each(|(a, b)| *a += b);
 }
 
-impl Normal {
-    pub(super) fn new(setting: Setting) -> Normal {
-        Normal { setting }
+impl NormalCombination {
+    pub(super) fn new(setting: Setting) -> NormalCombination {
+        NormalCombination { setting }
     }
 }
 
-impl Combination for Normal {
+impl Combination for NormalCombination {
     fn next(&mut self, mut answers: Vec<Answers>) -> Result<Next> {
         match answers.pop() {
             None => Ok(Next::Ask(vec![self.setting.fit()])),
@@ -121,7 +121,7 @@ impl Combination for Normal {
 
 /// The subposteriors as normals, and their product.
 pub(super) struct Normals {
-    pub(super) factors: Vec<Factor>,
+    pub(super) factors: Vec<ShardFactor>,
     pub(super) all: Consensus,
     /// How much the finite number of draws behind the moments moves the overlap.
     bias: f64,
@@ -133,13 +133,13 @@ impl Normals {
         let of = |summary: &Summary| {
             if summary.is_normal() {
                 // Its precision is known: no detour over the covariance.
-                Factor::from_precision(&summary.mean, summary.precision.clone())
+                ShardFactor::from_precision(&summary.mean, summary.precision.clone())
             } else {
-                Factor::from_covariance(&summary.mean, &summary.covariance)
+                ShardFactor::from_covariance(&summary.mean, &summary.covariance)
             }
         };
-        let factors: Vec<Option<Factor>> = summaries.par_iter().map(of).collect();
-        let factors: Vec<Factor> = factors
+        let factors: Vec<Option<ShardFactor>> = summaries.par_iter().map(of).collect();
+        let factors: Vec<ShardFactor> = factors
             .into_iter()
             .enumerate()
             .map(|(s, factor)| factor.ok_or_else(|| not_definite().for_shard(s)))
@@ -222,7 +222,7 @@ fn not_definite() -> Error {
 /// ```text
 /// [d(d+1) − 2(d+1)t + t² + tr P² − 2(d+1−t)q + 2δ'Λ_sΛ⁻¹Λ_sδ − 2(d−t)] / 4N
 /// ```
-fn finite_draw_bias(factor: &Factor, all: &Consensus, root: &Matrix, effective: f64) -> f64 {
+fn finite_draw_bias(factor: &ShardFactor, all: &Consensus, root: &Matrix, effective: f64) -> f64 {
     let size = factor.mean.len();
     let d = size as f64;
     // With Λ = LL' the traces of P and P² are those of M = L⁻¹Λ_sL⁻ᵀ, of which half is enough.
@@ -248,14 +248,18 @@ fn finite_draw_bias(factor: &Factor, all: &Consensus, root: &Matrix, effective: 
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Errors {
+struct NormalErrors {
     overlap: f64,
     total: f64,
 }
 
 /// Monte Carlo errors of the overlap and of the total (with the overlap's correlation to log Z_s),
 /// by leaving out one batch of one shard's draws at a time. `None` where a shard has no error bar.
-fn jackknife(summaries: &[Summary], factors: &[Factor], all: &Consensus) -> Option<Errors> {
+fn jackknife(
+    summaries: &[Summary],
+    factors: &[ShardFactor],
+    all: &Consensus,
+) -> Option<NormalErrors> {
     let per_shard: Vec<Option<(f64, f64)>> = (0..summaries.len())
         .into_par_iter()
         .map(|s| match summaries[s].effective {
@@ -269,11 +273,15 @@ fn jackknife(summaries: &[Summary], factors: &[Factor], all: &Consensus) -> Opti
     let (overlap, total) =
         per_shard?.into_iter().fold((0.0, 0.0), |sum, v| (sum.0 + v.0, sum.1 + v.1));
     let total = total + summaries.iter().map(Summary::variance_beyond_batches).sum::<f64>();
-    Some(Errors { overlap: overlap.sqrt(), total: total.sqrt() })
+    Some(NormalErrors { overlap: overlap.sqrt(), total: total.sqrt() })
 }
 
 /// The mean and the covariance of the product of all normals but one.
-pub(super) fn others(s: usize, factors: &[Factor], all: &Consensus) -> Option<(Vec<f64>, Matrix)> {
+pub(super) fn others(
+    s: usize,
+    factors: &[ShardFactor],
+    all: &Consensus,
+) -> Option<(Vec<f64>, Matrix)> {
     let mut precision = all.precision.clone();
     precision.add_scaled(-1.0, &factors[s].precision);
     let factor = Cholesky::new(&precision).or_else(|| {

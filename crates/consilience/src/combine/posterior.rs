@@ -16,7 +16,6 @@ use crate::fit::Summary;
 use crate::math::{Matrix, Stream};
 use crate::sample::{Chain, Sample};
 use crate::{Error, Result};
-use libm::exp;
 use rand::RngExt;
 
 /// Draws of a posterior.
@@ -43,10 +42,9 @@ impl PosteriorDraws {
     /// Quantiles of every parameter: a row each, with a column for every probability.
     pub fn quantiles(&self, probabilities: &[f64]) -> Vec<Vec<f64>> {
         let (weights, rows): (Vec<f64>, Vec<&[f64]>) = match self {
-            PosteriorDraws::Weighted(weighted) => (
-                relative_weights(weighted),
-                (0..weighted.len()).map(|k| weighted.thetas.row(k)).collect(),
-            ),
+            PosteriorDraws::Weighted(weighted) => {
+                (weighted.relative(), (0..weighted.len()).map(|k| weighted.thetas.row(k)).collect())
+            }
             PosteriorDraws::Equal(sample) => {
                 let rows: Vec<&[f64]> = sample
                     .chains
@@ -66,12 +64,6 @@ impl PosteriorDraws {
             })
             .collect()
     }
-}
-
-/// Weights with the largest at 1.
-fn relative_weights(weighted: &Weighted) -> Vec<f64> {
-    let top = weighted.log_weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    weighted.log_weights.iter().map(|w| exp(w - top)).collect()
 }
 
 /// The p-quantile of sorted values with weights: each value stands in the middle of its weight, and
@@ -235,7 +227,7 @@ mod tests {
             kinship: Kinship::Strangers,
             controls: Vec::new(),
         };
-        let weights = relative_weights(&weighted);
+        let weights = weighted.relative();
         let total: f64 = weights.iter().sum();
         let drawn = resample(&weighted, &mut rng);
         assert_eq!(drawn.rows(), count);

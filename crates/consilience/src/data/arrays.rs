@@ -1,7 +1,8 @@
 //! Arrow's arrays on their way to columns: from Parquet files, and from tables in memory.
 
-use super::part::{Codes, ColumnPart, PartValues};
-use super::table::MISSING;
+use super::part::ColumnPart;
+use super::spelling::Spelling;
+use super::table::{Column, ColumnKind, MISSING};
 use crate::{Error, Place, Result};
 use arrow_array::cast::AsArray;
 use arrow_array::types;
@@ -12,30 +13,34 @@ use std::path::Path;
 /// The largest integer up to which all are exact in an f64.
 const EXACT: u64 = 1 << 53;
 
-/// A column without rows, of the kind that the type of this field stands for.
-pub(super) fn empty(file: &Path, field: &Field) -> Result<ColumnPart> {
+/// What the type of this field stands for, if for anything.
+pub(super) fn kind(field: &Field) -> Option<ColumnKind> {
     let plain = match field.data_type() {
         DataType::Dictionary(_, values) => values,
         other => other,
     };
     use DataType::*;
-    Ok(ColumnPart::typed(match plain {
-        Boolean => PartValues::Logical(Vec::new()),
-        Utf8 | LargeUtf8 | Utf8View => PartValues::Text(Codes::default()),
-        Float32 => PartValues::Single(Vec::new()),
-        Null | Float16 | Float64 => PartValues::Number(Vec::new()),
-        Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..) => {
-            PartValues::Number(Vec::new())
-        }
-        other if other.is_integer() => PartValues::Number(Vec::new()),
-        _ => {
-            let message = format!(
-                "the type {} cannot be used; write the column as numbers, text or logicals, or name the columns to read and leave it out",
-                field.data_type()
-            );
-            return Err(Error::input_at(Place::file(file).column(field.name()), message));
-        }
-    }))
+    Some(match plain {
+        Boolean => ColumnKind::Logical,
+        Utf8 | LargeUtf8 | Utf8View => ColumnKind::Text,
+        Float32 => ColumnKind::Single,
+        Null | Float16 | Float64 => ColumnKind::Number,
+        Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..) => ColumnKind::Number,
+        other if other.is_integer() => ColumnKind::Number,
+        _ => return None,
+    })
+}
+
+/// A column without rows, of the kind that the type of this field stands for.
+pub(super) fn empty(file: &Path, field: &Field) -> Result<ColumnPart> {
+    let unknown = || {
+        let message = format!(
+            "the type {} cannot be used; write the column as numbers, text or logicals, or name the columns to read and leave it out",
+            field.data_type()
+        );
+        Error::input_at(Place::file(file).column(field.name()), message)
+    };
+    kind(field).map(ColumnPart::typed).ok_or_else(unknown)
 }
 
 /// Adds a batch, before which so many rows stand in the file, to columns that have these places in it.
@@ -43,11 +48,11 @@ pub(super) fn add(
     columns: &mut [ColumnPart],
     places: &[usize],
     batch: &RecordBatch,
-    file: &Path,
-    before: u64,
+    (file, before): (&Path, u64),
+    spelling: &Spelling,
 ) -> Result<()> {
     for (column, &i) in columns.iter_mut().zip(places) {
-        add_array(column, batch.column(i)).map_err(|(row, message)| {
+        add_array(column, batch.column(i), spelling).map_err(|(row, message)| {
             let row = Some(before + row as u64 + 1);
             let name = batch.schema().field(i).name().clone();
             Error::input_at(Place { row, ..Place::file(file).column(name) }, message)
@@ -60,6 +65,7 @@ pub(super) fn add(
 fn add_array(
     column: &mut ColumnPart,
     array: &dyn Array,
+    spelling: &Spelling,
 ) -> std::result::Result<(), (usize, String)> {
     let dictionary = array.as_any_dictionary_opt();
     let values = dictionary.map_or(array, |d| d.values().as_ref());
@@ -71,56 +77,64 @@ fn add_array(
         _ => Some(keys.as_ref().map_or(row, |keys| keys[row])),
     };
     let rows = 0..array.len();
-    match column.values_mut(array.len()) {
-        PartValues::Single(all) => {
+    let (column, words) = column.grow(array.len());
+    match column {
+        Column::Single(all) => {
             let numbers = values.as_primitive::<types::Float32Type>().values();
-            if nulls.is_none() && keys.is_none() && numbers.iter().all(|x| x.is_finite()) {
+            let is_na = |x: f32| spelling.is_na_number(f64::from(x));
+            let plain = |x: &f32| x.is_finite() && !is_na(*x);
+            if nulls.is_none() && keys.is_none() && numbers.iter().all(plain) {
                 all.extend_from_slice(numbers);
                 return Ok(());
             }
             for row in rows {
                 all.push(match index(row) {
                     None => f32::NAN,
+                    Some(i) if is_na(numbers[i]) => f32::NAN,
                     Some(i) if numbers[i].is_finite() => numbers[i],
                     Some(i) => return Err((row, complaint(values, i))),
                 });
             }
         }
-        PartValues::Number(all) => {
+        Column::Number(all) => {
             let numbers = numbers(values);
             for row in rows {
                 all.push(match index(row) {
                     None => f64::NAN,
+                    Some(i) if spelling.is_na_number(numbers[i]) => f64::NAN,
                     Some(i) if !numbers[i].is_nan() => numbers[i],
                     Some(i) => return Err((row, complaint(values, i))),
                 });
             }
         }
-        PartValues::Logical(all) => {
+        Column::Logical(all) => {
             let values = values.as_boolean();
             all.extend(rows.map(|r| index(r).map_or(MISSING, |i| u32::from(values.value(i)))));
         }
-        PartValues::Text(all) => {
+        Column::Text { codes, .. } => {
             let strings = Strings::new(values);
             // A level gets its code with its first row, so that none is without rows.
             let mut known = vec![MISSING; if keys.is_some() { values.len() } else { 0 }];
+            let mut code_of = |word: &str| match spelling.is_na(word) {
+                true => MISSING,
+                false => words.code(word),
+            };
             for row in rows {
                 let code = match index(row) {
                     None => MISSING,
                     Some(i) => match known.get_mut(i) {
-                        None => all.code(strings.value(i)),
+                        None => code_of(strings.value(i)),
                         Some(code) => {
                             if *code == MISSING {
-                                *code = all.code(strings.value(i));
+                                *code = code_of(strings.value(i));
                             }
                             *code
                         }
                     },
                 };
-                all.push(code);
+                codes.push(code);
             }
         }
-        PartValues::Unknown | PartValues::Clash => unreachable!("the column has a type"),
     }
     Ok(())
 }

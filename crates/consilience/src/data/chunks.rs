@@ -1,18 +1,18 @@
 //! Cutting delimited text into pieces that can be read apart from each other.
 
-use super::records::LONGEST;
-use memchr::{memchr, memchr_iter, memchr2, memrchr};
+use super::records::{BLANKS, LONGEST, is_blank};
+use memchr::{memchr, memchr_iter, memchr2, memchr3, memrchr};
 use std::io::{self, Read};
 
 /// Whole records of a text.
-pub(super) struct Chunk {
+pub(super) struct TextChunk {
     pub bytes: Vec<u8>,
     /// How many lines stand before it in the file.
     pub lines: u64,
 }
 
 /// The chunks of a text, in order.
-pub(super) struct Chunks<R> {
+pub(super) struct TextChunks<R> {
     input: R,
     syntax: Syntax,
     /// Bytes of a chunk; more if a record is longer than that.
@@ -31,7 +31,7 @@ struct Syntax {
     comment: Option<char>,
 }
 
-impl<R: Read> Chunks<R> {
+impl<R: Read> TextChunks<R> {
     /// A text, from behind so many lines of a file, where a record begins.
     pub fn new(
         input: R,
@@ -39,13 +39,13 @@ impl<R: Read> Chunks<R> {
         delimiter: u8,
         comment: Option<char>,
         size: usize,
-    ) -> Chunks<R> {
+    ) -> TextChunks<R> {
         let syntax = Syntax { delimiter, comment };
-        Chunks { input, syntax, size, rest: Vec::new(), lines, error: None, ended: false }
+        TextChunks { input, syntax, size, rest: Vec::new(), lines, error: None, ended: false }
     }
 
     /// The next chunks, so many unless the text ends: none behind its end.
-    pub fn batch(&mut self, count: usize) -> Vec<io::Result<Chunk>> {
+    pub fn batch(&mut self, count: usize) -> Vec<io::Result<TextChunk>> {
         let (mut chunks, mut bytes) = (Vec::new(), 0);
         // Long records make long chunks, of which there are fewer at a time.
         while chunks.len() < count.max(1) && bytes < count.max(1).saturating_mul(self.size.max(1)) {
@@ -56,7 +56,7 @@ impl<R: Read> Chunks<R> {
         chunks
     }
 
-    fn next(&mut self) -> io::Result<Option<Chunk>> {
+    fn next(&mut self) -> io::Result<Option<TextChunk>> {
         let mut bytes = std::mem::take(&mut self.rest);
         let mut size = self.size.max(1);
         loop {
@@ -78,7 +78,7 @@ impl<R: Read> Chunks<R> {
                 self.rest = bytes.split_off(end);
                 let lines = self.lines;
                 self.lines += memchr_iter(b'\n', &bytes).count() as u64;
-                return Ok(Some(Chunk { bytes, lines }));
+                return Ok(Some(TextChunk { bytes, lines }));
             }
             if self.ended {
                 return self.error.take().map_or(Ok(None), Err);
@@ -118,8 +118,9 @@ impl Syntax {
         {
             return line_end(0);
         }
+        let blanks = self.delimiter == BLANKS;
         let spaces = |at: usize| {
-            let is_space = |&&b: &&u8| b == b' ' && b != self.delimiter;
+            let is_space = |&&b: &&u8| if blanks { is_blank(b) } else { b == b' ' };
             text[at..].iter().take_while(is_space).count()
         };
         let mut at = 0;
@@ -135,14 +136,28 @@ impl Syntax {
                     }
                     at += 1;
                 }
-                at += spaces(at);
+                let parted = spaces(at);
+                at += parted;
+                if blanks {
+                    match &text[at..] {
+                        [b'\n', ..] | [b'\r', b'\n', ..] => return line_end(at),
+                        // The end of the record, or an error.
+                        _ if parted == 0 => return line_end(at),
+                        [] | [b'\r'] => return None,
+                        _ => continue,
+                    }
+                }
                 if *text.get(at)? != self.delimiter {
                     // The end of the record, or an error.
                     return line_end(at);
                 }
                 at += 1;
             } else {
-                at += memchr2(self.delimiter, b'\n', &text[at..])? + 1;
+                at = if blanks { begin } else { at };
+                at += match blanks {
+                    true => memchr3(b' ', b'\t', b'\n', &text[at..])?,
+                    false => memchr2(self.delimiter, b'\n', &text[at..])?,
+                } + 1;
                 if text[at - 1] == b'\n' {
                     return Some(at);
                 }

@@ -12,51 +12,32 @@
 //! with which it was written. A copy of the same source with other bytes goes away when a new one is
 //! made.
 
-use super::arrow;
-use super::csv::{self, Sizes};
-use super::files::{Text, unreadable};
+use super::copy_writer::{COMMENTS, Writing};
+use super::csv::{self, PieceSizes};
+use super::files::{TextFile, unreadable};
+use super::inputs::non_finite;
 use super::parquet;
-use super::part::{ColumnKind, ColumnPart, FilePart, Odd, Settled};
-use super::read::{Event, Reader, changed, non_finite, select};
+use super::part::FilePart;
+use super::read::{Event, Reader, changed, select};
+use super::spelling::Spelling;
+use super::table::ColumnKind;
 use crate::draft::Draft;
 use crate::{Error, Result};
-use ::parquet::arrow::ArrowWriter;
-use ::parquet::basic::{Compression, Encoding};
-use ::parquet::file::metadata::KeyValue;
-use ::parquet::file::properties::WriterProperties;
-use ::parquet::schema::types::ColumnPath;
-use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
-use arrow_schema::{DataType, Field, Schema};
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-/// Text files from this size on are converted. A smaller one is parsed in a tenth of a second or so,
+/// TextFile files from this size on are converted. A smaller one is parsed in a tenth of a second or so,
 /// about what it takes to look whether a copy is still good.
 pub(super) const LARGE: u64 = 16 << 20;
 
 /// Changes whenever copies are written differently or text is read differently.
-const VERSION: u32 = 2;
-
-/// Rows of a row group, at most: what a thread decodes at a time.
-const ROW_GROUP: usize = 1 << 17;
-
-/// Bytes of numbers of a row group, at most: many columns have fewer rows in one.
-const GROUP_BYTES: usize = 32 << 20;
-
-/// Rows of a row group of so many columns.
-fn row_group(columns: usize) -> usize {
-    (GROUP_BYTES / (8 * columns.max(1))).clamp(1 << 8, ROW_GROUP)
-}
+const VERSION: u32 = 3;
 
 /// What a file's bytes are hashed in, each piece by one thread.
 const PIECE: u64 = 4 << 20;
-
-/// The metadata's key for the number of comments.
-const COMMENTS: &str = "comments";
 
 /// A converted copy.
 pub(super) struct Copy {
@@ -79,11 +60,9 @@ struct Passing {
 impl Copy {
     /// All rows of these columns.
     pub fn decode(&self, columns: &[&str]) -> Result<FilePart> {
-        let mut part = parquet::decode(&self.path, &|names| self.select(columns, names))?;
-        let lines = part.columns.pop().and_then(ColumnPart::into_lines);
-        part.numbers = lines.ok_or_else(|| changed(&self.path))?;
-        part.comments = self.comments;
-        Ok(part)
+        let plain = Spelling::default();
+        let part = parquet::decode(&self.path, &|names| self.select(columns, names), true, &plain)?;
+        Ok(FilePart { comments: self.comments, ..part })
     }
 
     /// Where these columns stand in the copy, and that of the lines behind them.
@@ -97,7 +76,7 @@ impl Copy {
 /// if there is none. No copy: none is wanted or possible, and the file itself is to be read.
 pub(super) fn copy(
     file: &Path,
-    text: Text,
+    text: TextFile,
     reader: &Reader,
     columns: &[(&str, bool)],
     strict: bool,
@@ -136,7 +115,7 @@ pub(super) fn copy(
 }
 
 /// Whether the rows of a text file may take more memory than is spent without a look at what is left.
-pub(super) fn may_be_large(file: &Path, text: Text) -> Result<bool> {
+pub(super) fn may_be_large(file: &Path, text: TextFile) -> Result<bool> {
     // More than deflate can compress anything.
     const MOST_COMPRESSED: u64 = 1100;
     let factor = if text.gzip { MOST_COMPRESSED } else { 1 };
@@ -147,7 +126,7 @@ pub(super) fn may_be_large(file: &Path, text: Text) -> Result<bool> {
 /// once. None as in [`copy`]; a value that is not finite is an error at once if the file is `alone`.
 pub(super) fn passing_copy(
     file: &Path,
-    text: Text,
+    text: TextFile,
     reader: &Reader,
     columns: &[(&str, bool)],
     (strict, alone): (bool, bool),
@@ -157,23 +136,18 @@ pub(super) fn passing_copy(
     let stamp = stamp(file)?;
     let source = Original { file, text, reader, columns, strict };
     let (mut out, path, passing) = passing_file(folder).map_err(failed)?;
-    let mut kinds = vec![ColumnKind::Unknown; columns.len()];
-    for attempt in 0..2 {
-        out.set_len(0).and_then(|()| out.rewind()).map_err(failed)?;
-        let clone = out.try_clone().map_err(failed)?;
-        match source.write(clone, kinds, attempt > 0, Sizes::small(), &failed)? {
-            Written::Odd(error) if alone => return Err(error),
-            Written::Odd(_) => return Ok(None),
-            Written::Otherwise(found) => kinds = found,
-            Written::Whole => {
-                if self::stamp(file)? != stamp {
-                    return Err(changed(file));
-                }
-                return Ok(Some(Copy { _passing: Some(passing), ..source.copy(path)? }));
-            }
-        }
+    let begin = &mut || {
+        out.set_len(0)?;
+        out.rewind()?;
+        out.try_clone()
+    };
+    match source.write_whole(begin, PieceSizes::small(), &failed)? {
+        Some(error) if alone => return Err(error),
+        Some(_) => return Ok(None),
+        None if self::stamp(file)? != stamp => return Err(changed(file)),
+        None => {}
     }
-    Err(changed(file))
+    Ok(Some(Copy { _passing: Some(passing), ..source.copy(path)? }))
 }
 
 /// A new file, and where it can be opened again.
@@ -259,7 +233,7 @@ fn forget(folder: &Path, path: &str, made_of: &str) {
 /// What is to be copied.
 struct Original<'a> {
     file: &'a Path,
-    text: Text,
+    text: TextFile,
     reader: &'a Reader<'a>,
     columns: &'a [(&'a str, bool)],
     strict: bool,
@@ -274,7 +248,7 @@ impl Original<'_> {
 
     /// What is read of it, and how.
     fn options(&self) -> String {
-        let Text { tabs, gzip } = self.text;
+        let TextFile { tabs, gzip } = self.text;
         let what = (VERSION, tabs, gzip, self.strict, self.reader.format, self.columns);
         let text = serde_json::to_string(&what).expect("options can be written");
         hex(&Sha256::digest(text.as_bytes()))
@@ -300,26 +274,41 @@ impl Original<'_> {
         let place = folder.join(format!("{name}.parquet"));
         let failed = |source| Error::Io { path: place.clone(), source };
         std::fs::create_dir_all(folder).map_err(failed)?;
+        let mut draft = None;
+        let begin = &mut || {
+            let new = draft.insert(Draft::new(&place)?);
+            new.file.try_clone()
+        };
+        if self.write_whole(begin, PieceSizes::default(), &failed)?.is_some() {
+            return Ok(None);
+        }
+        let Some(draft) = draft else { return Err(changed(self.file)) };
+        // Who may not read the source may not read its copy.
+        let permissions = std::fs::metadata(self.file).map_err(failed)?.permissions();
+        draft.file.set_permissions(permissions).map_err(failed)?;
+        draft.file.sync_all().map_err(failed)?;
+        let sum = hash(draft.path()).map_err(failed)?;
+        let path = folder.join(format!("{name}-{sum}.parquet"));
+        draft.publish(&path).map_err(failed)?;
+        Ok(Some(path))
+    }
+
+    /// Writes all rows to a file that `begin` makes, empty each time: twice, if the first rows do not show what the
+    /// columns are. None, or an error about a value that is one unless another file makes the column text.
+    fn write_whole(
+        &self,
+        begin: &mut dyn FnMut() -> io::Result<File>,
+        sizes: PieceSizes,
+        failed: &(dyn Fn(io::Error) -> Error + Sync),
+    ) -> Result<Option<Error>> {
         let mut kinds = vec![ColumnKind::Unknown; self.columns.len()];
         for attempt in 0..2 {
-            let draft = Draft::new(&place).map_err(failed)?;
-            let out = draft.file.try_clone().map_err(failed)?;
-            match self.write(out, kinds, attempt > 0, Sizes::default(), &failed)? {
-                Written::Odd(_) => return Ok(None),
-                Written::Otherwise(found) => {
-                    kinds = found;
-                    continue;
-                }
-                Written::Whole => {}
+            let out = begin().map_err(failed)?;
+            match self.write(out, kinds, attempt > 0, sizes, failed)? {
+                CopyOutcome::Odd(error) => return Ok(Some(error)),
+                CopyOutcome::Otherwise(found) => kinds = found,
+                CopyOutcome::Whole => return Ok(None),
             }
-            // Who may not read the source may not read its copy.
-            let permissions = std::fs::metadata(self.file).map_err(failed)?.permissions();
-            draft.file.set_permissions(permissions).map_err(failed)?;
-            draft.file.sync_all().map_err(failed)?;
-            let sum = hash(draft.path()).map_err(failed)?;
-            let path = folder.join(format!("{name}-{sum}.parquet"));
-            draft.publish(&path).map_err(failed)?;
-            return Ok(Some(path));
         }
         Err(changed(self.file))
     }
@@ -331,9 +320,9 @@ impl Original<'_> {
         out: File,
         kinds: Vec<ColumnKind>,
         known: bool,
-        sizes: Sizes,
+        sizes: PieceSizes,
         failed: &(dyn Fn(io::Error) -> Error + Sync),
-    ) -> Result<Written> {
+    ) -> Result<CopyOutcome> {
         let mut writing = Writing::new(out, kinds, self.lines(), known);
         let as_text: Vec<bool> = self
             .columns
@@ -350,167 +339,18 @@ impl Original<'_> {
         let odd = odd.filter(|((_, kind), _)| **kind != ColumnKind::Text);
         let odd = odd.filter_map(|((odd, _), name)| odd.as_ref().map(|odd| (odd, name)));
         if let Some((odd, name)) = odd.min_by_key(|(odd, _)| odd.line) {
-            return Ok(Written::Odd(non_finite(self.file, name, odd)));
+            return Ok(CopyOutcome::Odd(non_finite(self.file, name, odd)));
         }
         let is_whole = writing.finish(&columns).map_err(failed)?;
-        Ok(if is_whole { Written::Whole } else { Written::Otherwise(writing.kinds) })
+        Ok(if is_whole { CopyOutcome::Whole } else { CopyOutcome::Otherwise(writing.kinds) })
     }
 }
 
 /// What came of writing a copy.
-enum Written {
+enum CopyOutcome {
     /// A value is this error unless another file makes the column text.
     Odd(Error),
     /// The columns turned out to be these, and not what they were written as.
     Otherwise(Vec<ColumnKind>),
     Whole,
-}
-
-/// A copy while it is written.
-struct Writing {
-    out: Option<File>,
-    writer: Option<(ArrowWriter<File>, Arc<Schema>)>,
-    /// What the columns are by the rows so far.
-    kinds: Vec<ColumnKind>,
-    /// What they are written as, once it is begun.
-    written_as: Vec<ColumnKind>,
-    /// The rows that stand before the first that are written.
-    waiting: Vec<FilePart>,
-    /// Whether the kinds are those of all rows.
-    known: bool,
-    lines: String,
-    comments: u64,
-    /// Each column's first value that is not finite.
-    odd: Vec<Option<Odd>>,
-}
-
-impl Writing {
-    fn new(out: File, kinds: Vec<ColumnKind>, lines: String, known: bool) -> Writing {
-        let odd = kinds.iter().map(|_| None).collect();
-        Writing {
-            out: Some(out),
-            writer: None,
-            kinds,
-            written_as: Vec::new(),
-            waiting: Vec::new(),
-            known,
-            lines,
-            comments: 0,
-            odd,
-        }
-    }
-
-    /// Writes some rows, unless columns have turned out to be something else than they are written as.
-    fn add(&mut self, names: &[&str], part: FilePart) -> io::Result<()> {
-        self.comments += part.comments;
-        for ((kind, odd), part) in self.kinds.iter_mut().zip(&mut self.odd).zip(&part.columns) {
-            *kind = ColumnKind::of([*kind, part.kind()].into_iter());
-            if odd.is_none() {
-                *odd = part.odd().cloned();
-            }
-        }
-        if self.written_as.is_empty() {
-            self.waiting.push(part);
-            let rows: usize = self.waiting.iter().map(|part| part.numbers.len()).sum();
-            if !self.known && rows < row_group(names.len()) {
-                return Ok(());
-            }
-            return self.begin(names);
-        }
-        self.write(part)
-    }
-
-    /// Begins to write, as what the columns are by now.
-    fn begin(&mut self, names: &[&str]) -> io::Result<()> {
-        // What is not known yet may be anything, and is often nothing to the end.
-        let known = |kind: &ColumnKind| {
-            if *kind == ColumnKind::Unknown { ColumnKind::Single } else { *kind }
-        };
-        self.written_as = self.kinds.iter().map(known).collect();
-        let types = self.written_as.iter().map(|kind| match kind {
-            ColumnKind::Unknown | ColumnKind::Single => DataType::Float32,
-            ColumnKind::Number => DataType::Float64,
-            ColumnKind::Logical => DataType::Boolean,
-            ColumnKind::Text => DataType::Utf8,
-        });
-        let fields = names.iter().zip(types).map(|(name, kind)| Field::new(*name, kind, true));
-        let lines = Field::new(&self.lines, DataType::UInt32, false);
-        let schema = Arc::new(Schema::new(fields.chain([lines]).collect::<Vec<_>>()));
-        let mut properties = WriterProperties::builder()
-            .set_compression(Compression::LZ4_RAW)
-            .set_max_row_group_row_count(Some(row_group(names.len())))
-            // Numbers hardly occur twice, and those that do are compressed,
-            .set_dictionary_enabled(false)
-            .set_column_encoding(
-                ColumnPath::from(self.lines.as_str()),
-                Encoding::DELTA_BINARY_PACKED,
-            );
-        // but words do.
-        for (name, _) in
-            names.iter().zip(&self.kinds).filter(|(_, kind)| **kind == ColumnKind::Text)
-        {
-            let column = ColumnPath::new(vec![name.to_string()]);
-            properties = properties.set_column_dictionary_enabled(column, true);
-        }
-        let out = self.out.take().expect("it is begun once");
-        let writer = ArrowWriter::try_new(out, schema.clone(), Some(properties.build()))?;
-        self.writer = Some((writer, schema));
-        for part in std::mem::take(&mut self.waiting) {
-            self.write(part)?;
-        }
-        Ok(())
-    }
-
-    fn write(&mut self, part: FilePart) -> io::Result<()> {
-        let Some((writer, schema)) = &mut self.writer else { return Ok(()) };
-        let fits = |(kind, written): (&ColumnKind, &ColumnKind)| {
-            kind == written || *kind == ColumnKind::Unknown
-        };
-        if !self.kinds.iter().zip(&self.written_as).all(fits) {
-            self.writer = None;
-            return Ok(());
-        }
-        let columns: Option<Vec<ArrayRef>> = part
-            .columns
-            .into_par_iter()
-            .zip(&self.written_as)
-            .map(|(part, kind)| array(part, *kind))
-            .collect::<Vec<_>>()
-            .into_iter()
-            .collect();
-        // Words that were read as something else.
-        let Some(mut columns) = columns else {
-            self.writer = None;
-            return Ok(());
-        };
-        columns.push(Arc::new(UInt32Array::from(part.numbers)));
-        let batch = RecordBatch::try_new(schema.clone(), columns).map_err(io::Error::other)?;
-        Ok(writer.write(&batch)?)
-    }
-
-    /// Ends the file; false if it is not what the columns are.
-    fn finish(&mut self, names: &[&str]) -> io::Result<bool> {
-        if self.written_as.is_empty() {
-            self.begin(names)?;
-        }
-        let Some((mut writer, _)) = self.writer.take() else { return Ok(false) };
-        writer.append_key_value_metadata(KeyValue::new(
-            COMMENTS.to_string(),
-            self.comments.to_string(),
-        ));
-        writer.close()?;
-        Ok(true)
-    }
-}
-
-/// The values of a part of a column of this kind; none if it has to be read again as text.
-fn array(part: ColumnPart, kind: ColumnKind) -> Option<ArrayRef> {
-    if kind == ColumnKind::Text {
-        if !part.can_join_text() {
-            return None;
-        }
-        return Some(arrow::array(part.into_text()));
-    }
-    let settled = Settled::new(kind, super::part::Codes::default());
-    Some(arrow::array(part.settle(&settled)?))
 }

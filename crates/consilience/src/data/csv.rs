@@ -1,11 +1,13 @@
 //! Delimited text files, compressed or not.
 
-use super::chunks::{Chunk, Chunks};
-use super::files::{Text, unreadable};
+use super::chunks::{TextChunk, TextChunks};
+use super::files::{TextFile, unreadable};
 use super::number::parse_number;
-use super::part::{ColumnKind, ColumnPart, FilePart};
-use super::read::{TextFormat, check_names};
-use super::records::{LONGEST, MOST_FIELDS, RecordFault, Records};
+use super::part::{ColumnPart, FilePart};
+use super::read::{ROW_NAMES, TextFormat, check_names};
+use super::records::{BLANKS, LONGEST, MOST_FIELDS, RecordFault, Records};
+use super::spelling::Spelling;
+use super::table::ColumnKind;
 use crate::{Error, Place, Result};
 use flate2::bufread::MultiGzDecoder;
 use rayon::prelude::*;
@@ -20,23 +22,28 @@ const MOST_CHUNKS: usize = 64;
 
 /// An open file behind its first record.
 struct Opened<'a> {
-    layout: Layout<'a>,
+    layout: TextLayout<'a>,
     records: Records<Box<dyn BufRead + Send>>,
-    /// The line of the first record, if that is a row.
-    pending: Option<u64>,
+    /// The line of the record at hand, if that is a row, and how many comments stand between it and the header.
+    pending: Option<(u64, u64)>,
 }
 
 /// What holds for all rows of a file.
-struct Layout<'a> {
+struct TextLayout<'a> {
     file: &'a Path,
-    text: Text,
+    text: TextFile,
     names: Vec<String>,
     /// Whether the names were given and not read.
     given: bool,
+    spelling: Spelling,
 }
 
 /// The names of the columns.
-pub(super) fn column_names(file: &Path, text: Text, format: &TextFormat) -> Result<Vec<String>> {
+pub(super) fn column_names(
+    file: &Path,
+    text: TextFile,
+    format: &TextFormat,
+) -> Result<Vec<String>> {
     Ok(Opened::new(file, text, format)?.layout.names)
 }
 
@@ -44,13 +51,13 @@ pub(super) fn column_names(file: &Path, text: Text, format: &TextFormat) -> Resu
 /// whatever they hold.
 pub(super) fn decode(
     file: &Path,
-    text: Text,
+    text: TextFile,
     format: &TextFormat,
     select: &dyn Fn(&[String]) -> Result<Vec<usize>>,
     as_text: &[bool],
 ) -> Result<FilePart> {
     let mut parts = Vec::new();
-    let sizes = Sizes::default();
+    let sizes = PieceSizes::default();
     decode_in_chunks(file, text, format, select, as_text, sizes, &mut |part| {
         parts.push(part);
         Ok(())
@@ -60,7 +67,7 @@ pub(super) fn decode(
 
 /// The sizes of the pieces that a file is read in. The result does not depend on them.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sizes {
+pub(super) struct PieceSizes {
     /// Bytes of a chunk, which one thread parses. Large beside what a chunk costs besides, small
     /// beside memory.
     pub chunk: usize,
@@ -68,17 +75,20 @@ pub(super) struct Sizes {
     pub batch: usize,
 }
 
-impl Sizes {
+impl PieceSizes {
     /// Where memory is bounded: a piece of words that all differ takes many times its bytes.
-    pub fn small() -> Sizes {
-        Sizes { chunk: 1 << 18, batch: (2 * rayon::current_num_threads()).min(MOST_CHUNKS / 4) }
+    pub fn small() -> PieceSizes {
+        PieceSizes {
+            chunk: 1 << 18,
+            batch: (2 * rayon::current_num_threads()).min(MOST_CHUNKS / 4),
+        }
     }
 }
 
-impl Default for Sizes {
-    fn default() -> Sizes {
+impl Default for PieceSizes {
+    fn default() -> PieceSizes {
         // Two for each thread, since chunks differ in work; but memory has a bound on any machine.
-        Sizes { chunk: 1 << 20, batch: (2 * rayon::current_num_threads()).min(MOST_CHUNKS) }
+        PieceSizes { chunk: 1 << 20, batch: (2 * rayon::current_num_threads()).min(MOST_CHUNKS) }
     }
 }
 
@@ -87,11 +97,11 @@ impl Default for Sizes {
 /// threads, the next is read and the one before is handed over.
 pub(super) fn decode_in_chunks(
     file: &Path,
-    text: Text,
+    text: TextFile,
     format: &TextFormat,
     select: &dyn Fn(&[String]) -> Result<Vec<usize>>,
     as_text: &[bool],
-    sizes: Sizes,
+    sizes: PieceSizes,
     take: &mut (dyn FnMut(FilePart) -> Result<()> + Send),
 ) -> Result<()> {
     let opened = Opened::new(file, text, format)?;
@@ -99,22 +109,22 @@ pub(super) fn decode_in_chunks(
     let mut columns: Vec<(usize, bool)> =
         indices.into_iter().zip(as_text.iter().copied()).collect();
     let mut parsed = Vec::new();
-    if let Some(line) = opened.pending {
-        // The first record is a row: a piece of its own.
-        let mut piece = Piece::new(&columns);
+    if let Some((line, comments)) = opened.pending {
+        // A row that had to be looked at: a piece of its own.
+        let mut piece = TextPiece::new(&columns);
         opened.layout.add(&mut piece, &opened.records, line)?;
-        parsed.push(Ok(piece.finish(0)));
+        parsed.push(Ok(piece.finish(comments)));
     }
     let Opened { layout, records, .. } = opened;
     let (input, lines, delimiter) = records.into_rest();
     let delimiter = delimiter.expect("the header is a record");
-    let mut chunks = Chunks::new(input, lines, delimiter, format.comment, sizes.chunk);
+    let mut chunks = TextChunks::new(input, lines, delimiter, format.comment, sizes.chunk);
     let mut rows = 0;
     let mut batch = chunks.batch(sizes.batch);
     loop {
         let done = batch.is_empty();
         let parse = || {
-            let parse = |chunk: io::Result<Chunk>| {
+            let parse = |chunk: io::Result<TextChunk>| {
                 let chunk = chunk.map_err(|error| layout.faulty(RecordFault::Io(error)))?;
                 layout.parse(&chunk, delimiter, format.comment, &columns)
             };
@@ -151,18 +161,20 @@ pub(super) fn decode_in_chunks(
 }
 
 /// Some rows while they are read.
-struct Piece {
+struct TextPiece {
     /// The columns' places in the file.
     columns: Vec<(usize, ColumnPart)>,
     numbers: Vec<u32>,
 }
 
-impl Piece {
+impl TextPiece {
     /// No rows yet; the columns at these places, those marked true as text.
-    fn new(columns: &[(usize, bool)]) -> Piece {
-        let part = |as_text| if as_text { ColumnPart::text() } else { ColumnPart::open() };
+    fn new(columns: &[(usize, bool)]) -> TextPiece {
+        let part = |as_text| {
+            if as_text { ColumnPart::typed(ColumnKind::Text) } else { ColumnPart::open() }
+        };
         let columns = columns.iter().map(|&(index, as_text)| (index, part(as_text))).collect();
-        Piece { columns, numbers: Vec::new() }
+        TextPiece { columns, numbers: Vec::new() }
     }
 
     fn finish(self, comments: u64) -> FilePart {
@@ -193,7 +205,7 @@ fn not_utf8(place: Place) -> Error {
 
 impl<'a> Opened<'a> {
     /// Opens a file and reads its header.
-    fn new(file: &'a Path, text: Text, format: &TextFormat) -> Result<Opened<'a>> {
+    fn new(file: &'a Path, text: TextFile, format: &TextFormat) -> Result<Opened<'a>> {
         let mut input = BufReader::with_capacity(
             BUFFER,
             File::open(file).map_err(|error| unreadable(file, &error))?,
@@ -221,8 +233,15 @@ impl<'a> Opened<'a> {
         };
         let delimiter = format.delimiter.or(text.tabs.then_some('\t'));
         let delimiter = delimiter.map(|c| u8::try_from(c).expect("the format was checked"));
-        let records = Records::new(input, delimiter, format.comment);
-        let layout = Layout { file, text, names: Vec::new(), given: format.columns.is_some() };
+        let decimals = if format.decimal == ',' { b',' } else { b'.' };
+        let records = Records::new(input, delimiter, decimals, format.comment);
+        let layout = TextLayout {
+            file,
+            text,
+            names: Vec::new(),
+            given: format.columns.is_some(),
+            spelling: Spelling::new(format),
+        };
         let mut opened = Opened { layout, records, pending: None };
         opened.read_header(format.columns.as_deref())?;
         Ok(opened)
@@ -254,11 +273,12 @@ impl<'a> Opened<'a> {
         match given {
             None => {
                 refuse_numbers(&place, &self.layout.names)?;
+                self.name_rows()?;
                 check_names(place, &self.layout.names)
             }
             Some(given) => {
                 if self.layout.names != given {
-                    self.pending = Some(line);
+                    self.pending = Some((line, 0));
                     self.layout.names = given.to_vec();
                 }
                 Ok(())
@@ -267,16 +287,35 @@ impl<'a> Opened<'a> {
     }
 }
 
-impl Layout<'_> {
+impl Opened<'_> {
+    /// Names of rows, as R writes them, are in a column that the header has no name for: an empty one, or none at all
+    /// where blanks separate values, which shows in the first row.
+    fn name_rows(&mut self) -> Result<()> {
+        let names = &mut self.layout.names;
+        if names.len() > 1 && names[0].is_empty() {
+            names[0] = ROW_NAMES.to_string();
+        } else if self.records.delimiter() == Some(BLANKS) {
+            let before = self.records.comments();
+            let first = self.records.next().map_err(|fault| self.layout.faulty(fault))?;
+            self.pending = first.map(|line| (line, self.records.comments() - before));
+            if first.is_some() && self.records.len() == self.layout.names.len() + 1 {
+                self.layout.names.insert(0, ROW_NAMES.to_string());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl TextLayout<'_> {
     /// The rows of a chunk.
     fn parse(
         &self,
-        chunk: &Chunk,
+        chunk: &TextChunk,
         delimiter: u8,
         comment: Option<char>,
         columns: &[(usize, bool)],
     ) -> Result<FilePart> {
-        let mut piece = Piece::new(columns);
+        let mut piece = TextPiece::new(columns);
         let mut records = Records::after(chunk.lines, chunk.bytes.as_slice(), delimiter, comment);
         while let Some(line) = records.next().map_err(|fault| self.faulty(fault))? {
             self.add(&mut piece, &records, line)?;
@@ -285,10 +324,15 @@ impl Layout<'_> {
     }
 
     /// Adds the record that stands on this line.
-    fn add<R: BufRead>(&self, piece: &mut Piece, records: &Records<R>, line: u64) -> Result<()> {
+    fn add<R: BufRead>(
+        &self,
+        piece: &mut TextPiece,
+        records: &Records<R>,
+        line: u64,
+    ) -> Result<()> {
         let line = self.check(records.len(), line)?;
         for (index, part) in &mut piece.columns {
-            if part.push(records.field(*index), line).is_err() {
+            if part.push(records.field(*index), line, &self.spelling).is_err() {
                 let place = Place::file(self.file).line(u64::from(line));
                 return Err(not_utf8(place.column(self.names[*index].as_str())));
             }

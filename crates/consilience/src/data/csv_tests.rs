@@ -1,8 +1,9 @@
 //! Text that is read in pieces is the text read as a whole, whatever the pieces.
 
-use super::csv::{Sizes, decode_in_chunks};
-use super::files::{Format, format_of};
+use super::csv::{PieceSizes, decode_in_chunks};
+use super::files::{FileFormat, format_of};
 use super::part::{ColumnPart, FilePart};
+use super::part_tests::is_text;
 use super::read::TextFormat;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -15,8 +16,8 @@ use std::path::Path;
 mod random;
 
 /// All columns, or the error, spelled.
-fn read(file: &Path, format: &TextFormat, sizes: Sizes) -> String {
-    let Ok(Format::Text(text)) = format_of(file) else { panic!("no text") };
+fn read(file: &Path, format: &TextFormat, sizes: PieceSizes) -> String {
+    let Ok(FileFormat::Text(text)) = format_of(file) else { panic!("no text") };
     let select = |names: &[String]| Ok((0..names.len()).collect());
     let mut pieces = Vec::new();
     let mut read = |as_text: &[bool]| -> crate::Result<FilePart> {
@@ -33,12 +34,11 @@ fn read(file: &Path, format: &TextFormat, sizes: Sizes) -> String {
         Err(error) => return error.to_string(),
     };
     let odd = |part: &ColumnPart| part.odd().map(|odd| (odd.line, odd.value.clone()));
-    let is_text: Vec<bool> =
-        first.columns.iter().map(|p| ColumnPart::is_text([p].into_iter())).collect();
+    let texts: Vec<bool> = first.columns.iter().map(|p| is_text([p].into_iter())).collect();
     let odds: Vec<_> =
-        first.columns.iter().zip(&is_text).map(|(p, t)| odd(p).filter(|_| !t)).collect();
+        first.columns.iter().zip(&texts).map(|(p, t)| odd(p).filter(|_| !t)).collect();
     let (numbers, comments) = (first.numbers.clone(), first.comments);
-    let again = read(&is_text).expect("it was read before");
+    let again = read(&texts).expect("it was read before");
     let columns: Vec<_> = first
         .columns
         .into_iter()
@@ -62,20 +62,24 @@ fn pieces_of_any_size_make_the_same_table_or_error() {
     let mut dice = Dice(1);
     let (mut errors, mut clashes) = (0, 0);
     for round in 0..1000 {
-        let text = random_text(&mut dice);
-        let format = match dice.below(3) {
+        let mut text = random_text(&mut dice);
+        let format = match dice.below(4) {
             0 => {
                 TextFormat { columns: Some(vec!["a".into(), "b".into()]), ..TextFormat::default() }
             }
-            1 => TextFormat { delimiter: Some(','), comment: None, columns: None },
+            3 => {
+                text.iter_mut().filter(|b| **b == b',').for_each(|b| *b = b" \t"[dice.below(2)]);
+                TextFormat { na: vec!["7".into()], ..TextFormat::default() }
+            }
+            1 => TextFormat { delimiter: Some(','), comment: None, ..TextFormat::default() },
             _ => TextFormat::default(),
         };
         std::fs::write(&plain, &text).unwrap();
-        let whole = read(&plain, &format, Sizes { chunk: 1 << 20, batch: 1 });
+        let whole = read(&plain, &format, PieceSizes { chunk: 1 << 20, batch: 1 });
         errors += usize::from(!whole.starts_with('['));
         clashes += usize::from(whole.contains("Text"));
         for (chunk, batch) in [(1, 1), (1, 3), (2, 1000), (7, 2), (16, 1), (61, 4), (200, 2)] {
-            let pieces = read(&plain, &format, Sizes { chunk, batch });
+            let pieces = read(&plain, &format, PieceSizes { chunk, batch });
             assert_eq!(
                 pieces,
                 whole,
@@ -88,13 +92,13 @@ fn pieces_of_any_size_make_the_same_table_or_error() {
         encoder.write_all(&text).unwrap();
         let mut zipped = encoder.finish().unwrap();
         std::fs::write(&gzip, &zipped).unwrap();
-        let whole = read(&gzip, &format, Sizes { chunk: 1 << 20, batch: 1 });
-        assert_eq!(read(&gzip, &format, Sizes { chunk: 9, batch: 2 }), whole);
+        let whole = read(&gzip, &format, PieceSizes { chunk: 1 << 20, batch: 1 });
+        assert_eq!(read(&gzip, &format, PieceSizes { chunk: 9, batch: 2 }), whole);
         zipped.truncate(zipped.len() - 1 - dice.below(zipped.len() / 2));
         std::fs::write(&gzip, &zipped).unwrap();
-        let whole = read(&gzip, &format, Sizes { chunk: 1 << 20, batch: 1 });
+        let whole = read(&gzip, &format, PieceSizes { chunk: 1 << 20, batch: 1 });
         assert!(!whole.starts_with('['), "{whole}");
-        assert_eq!(read(&gzip, &format, Sizes { chunk: 9, batch: 2 }), whole);
+        assert_eq!(read(&gzip, &format, PieceSizes { chunk: 9, batch: 2 }), whole);
     }
     assert!(errors > 100 && clashes > 100, "{errors} errors, {clashes} with text");
 }

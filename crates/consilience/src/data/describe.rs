@@ -158,7 +158,7 @@ fn column(table: &Table, weights: Option<&[f64]>, name: &str) -> Result<ColumnFa
 /// The distinct values among the rows that count.
 fn levels(values: ExprValues<'_>, weights: Option<&[f64]>, rows: usize) -> Levels {
     let weight = |row: usize| weights.map_or(1.0, |w| w[row]);
-    let mut tally = Tally::default();
+    let mut tally = LevelTally::default();
     match values {
         ExprValues::Number(vector) => {
             // Numbers are formatted once per distinct value, not once per row.
@@ -194,12 +194,12 @@ fn levels(values: ExprValues<'_>, weights: Option<&[f64]>, rows: usize) -> Level
 }
 
 #[derive(Default)]
-struct Tally {
+struct LevelTally {
     list: Vec<LevelCount>,
     index: HashMap<String, usize>,
 }
 
-impl Tally {
+impl LevelTally {
     fn find(&mut self, name: String, new: impl FnOnce() -> LevelCount) -> usize {
         *self.index.entry(name).or_insert_with(|| {
             self.list.push(new());

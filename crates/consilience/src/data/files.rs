@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 /// How a file is written, by its ending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Format {
-    Text(Text),
+pub(super) enum FileFormat {
+    Text(TextFile),
     Parquet,
 }
 
 /// What a text file's ending says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Text {
+pub(super) struct TextFile {
     /// `.tsv`: the delimiter is a tab unless another is given.
     pub tabs: bool,
     /// `.gz`.
@@ -22,16 +22,16 @@ pub(super) struct Text {
 }
 
 /// The format that a file's ending stands for, in capitals or not.
-pub(super) fn format_of(file: &Path) -> Result<Format> {
+pub(super) fn format_of(file: &Path) -> Result<FileFormat> {
     let name = file.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let (stem, gzip) = match name.strip_suffix(".gz") {
         Some(stem) => (stem, true),
         None => (name.as_str(), false),
     };
     match stem.rsplit_once('.').map(|(_, ending)| ending) {
-        Some("csv" | "txt") => Ok(Format::Text(Text { tabs: false, gzip })),
-        Some("tsv") => Ok(Format::Text(Text { tabs: true, gzip })),
-        Some("parquet" | "pq") if !gzip => Ok(Format::Parquet),
+        Some("csv" | "txt") => Ok(FileFormat::Text(TextFile { tabs: false, gzip })),
+        Some("tsv") => Ok(FileFormat::Text(TextFile { tabs: true, gzip })),
+        Some("parquet" | "pq") if !gzip => Ok(FileFormat::Parquet),
         _ => {
             let message = "the ending is none of .csv .tsv .txt (also with .gz) .parquet .pq; rename the file, or convert it to one of these";
             Err(Error::input_at(Place::file(file), message))

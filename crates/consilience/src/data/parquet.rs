@@ -2,8 +2,10 @@
 
 use super::arrays;
 use super::files::unreadable;
-use super::part::{ColumnKind, ColumnPart, FilePart};
+use super::part::{ColumnPart, FilePart};
 use super::read::check_names;
+use super::spelling::Spelling;
+use super::table::ColumnKind;
 use crate::{Error, Place, Result};
 use arrow_array::RecordBatch;
 use arrow_schema::FieldRef;
@@ -14,7 +16,6 @@ use parquet::arrow::arrow_reader::{
 };
 use rayon::prelude::*;
 use std::fs::File;
-use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
@@ -23,6 +24,15 @@ const BATCH: usize = 1 << 14;
 /// The names of the columns.
 pub(super) fn column_names(file: &Path) -> Result<Vec<String>> {
     guarded(file, || Ok(open(file)?.1))
+}
+
+/// The columns whose types stand for nothing that can be computed with, and these types.
+pub(super) fn unreadable_columns(file: &Path) -> Result<Vec<(String, String)>> {
+    guarded(file, || {
+        let (builder, _) = open(file)?;
+        let unreadable = builder.schema().fields().iter().filter(|f| arrays::kind(f).is_none());
+        Ok(unreadable.map(|f| (f.name().clone(), f.data_type().to_string())).collect())
+    })
 }
 
 /// What the file's writer noted under this name, if anything.
@@ -67,98 +77,23 @@ fn broken(file: &Path, error: impl std::fmt::Display) -> Error {
     Error::input_at(Place::file(file), message)
 }
 
-/// Reads the columns that `select` picks from the file's names.
+/// Reads the columns that `select` picks from the file's names, and the lines that the last of them holds if
+/// `has_lines`.
 pub(super) fn decode(
     file: &Path,
     select: &dyn Fn(&[String]) -> Result<Vec<usize>>,
+    has_lines: bool,
+    spelling: &Spelling,
 ) -> Result<FilePart> {
-    guarded(file, || decode_unguarded(file, select))
-}
-
-fn decode_unguarded(
-    file: &Path,
-    select: &dyn Fn(&[String]) -> Result<Vec<usize>>,
-) -> Result<FilePart> {
-    let (builder, names) = open(file)?;
-    let indices = select(&names)?;
-    let rows = rows_of(file, &builder)?;
-    let sizes: Vec<u64> =
-        builder.metadata().row_groups().iter().map(|g| g.num_rows().max(0) as u64).collect();
-    let metadata =
-        ArrowReaderMetadata::try_new(builder.metadata().clone(), ArrowReaderOptions::new())
-            .map_err(|e| broken(file, e))?;
-    let columns = if BY_COLUMN.contains(&indices.len()) {
-        by_column(file, &metadata, &indices, rows as usize)?
-    } else {
-        by_group(file, &metadata, &indices, &sizes)?
-    };
-    if let Some(read) = columns.iter().map(ColumnPart::rows).find(|&read| read != rows as usize) {
-        return Err(broken(file, format!("{read} rows instead of {rows}")));
-    }
-    Ok(FilePart { columns, numbers: (1..=rows).collect(), comments: 0 })
-}
-
-/// Columns so many that threads can share them out, and so few that each can have a reader.
-const BY_COLUMN: RangeInclusive<usize> = 4..=256;
-
-/// The columns, each by a reader of its own: it grows in one piece, and nothing has to be joined.
-fn by_column(
-    file: &Path,
-    metadata: &ArrowReaderMetadata,
-    indices: &[usize],
-    rows: usize,
-) -> Result<Vec<ColumnPart>> {
-    let column = |i: usize| {
-        guarded(file, || {
-            let mut lane = Lane::new(file, metadata, indices, vec![i], None)?;
-            let column = lane.next(file, rows, 0)?.swap_remove(0);
-            match (lane.rest, lane.reader.next()) {
-                (None, None) => Ok(column.finish(false)),
-                _ => Err(broken(file, "it has more rows than it says")),
-            }
-        })
-    };
-    let columns: Vec<Result<ColumnPart>> = (0..indices.len()).into_par_iter().map(column).collect();
-    // The error of the first row, whoever came upon one first.
-    let first = columns.iter().filter_map(|column| column.as_ref().err()).map(row_of).min();
-    let is_first = |column: &Result<ColumnPart>| {
-        column.as_ref().err().is_none_or(|error| Some(row_of(error)) == first)
-    };
-    columns.into_iter().filter(is_first).collect()
-}
-
-/// The columns, put together from those of row groups.
-fn by_group(
-    file: &Path,
-    metadata: &ArrowReaderMetadata,
-    indices: &[usize],
-    sizes: &[u64],
-) -> Result<Vec<ColumnPart>> {
-    let before = |group: usize| sizes[..group].iter().sum::<u64>();
-    let groups: Vec<Result<Vec<ColumnPart>>> = (0..sizes.len())
-        .into_par_iter()
-        .map(|group| {
-            guarded(file, || {
-                let all = (0..indices.len()).collect();
-                let mut lane = Lane::new(file, metadata, indices, all, Some(group))?;
-                let parts = lane.next(file, sizes[group] as usize, before(group))?;
-                let mut parts: Vec<(usize, ColumnPart)> =
-                    lane.columns.into_iter().zip(parts).collect();
-                parts.sort_by_key(|(i, _)| *i);
-                Ok(parts.into_iter().map(|(_, part)| part).collect())
-            })
-        })
-        .collect();
-    // The first error in the file's order, whoever came upon one first.
-    let mut groups = groups.into_iter().collect::<Result<Vec<_>>>()?;
-    let mut columns = Vec::with_capacity(indices.len());
-    // From the last column on, and one after the other: what is joined is not kept twice.
-    for _ in indices {
-        let parts = groups.iter_mut().filter_map(Vec::pop).collect();
-        columns.push(ColumnPart::concat(parts).finish(false));
-    }
-    columns.reverse();
-    Ok(columns)
+    let mut stream = guarded(file, || {
+        let (builder, names) = open(file)?;
+        ColumnStream::opened(file, &builder, &select(&names)?, has_lines, spelling)
+    })?;
+    // There is at least one row.
+    let whole = stream.next(usize::MAX)?.ok_or_else(|| broken(file, "it has no rows"))?;
+    guarded(file, || stream.end())?;
+    let columns = whole.columns.into_iter().map(|column| column.finish(false)).collect();
+    Ok(FilePart { columns, ..whole })
 }
 
 /// The row of a file that an error is about; 0 if it is about all of them.
@@ -184,7 +119,7 @@ fn rows_of(file: &Path, builder: &ParquetRecordBatchReaderBuilder<File>) -> Resu
 }
 
 /// What is known of some columns of a file without reading them.
-pub(super) struct Outline {
+pub(super) struct FileOutline {
     /// How many rows the file has: at least one.
     pub rows: u32,
     /// Where the columns stand.
@@ -197,7 +132,7 @@ pub(super) struct Outline {
 pub(super) fn outline(
     file: &Path,
     select: &dyn Fn(&[String]) -> Result<Vec<usize>>,
-) -> Result<Outline> {
+) -> Result<FileOutline> {
     guarded(file, || {
         let (builder, names) = open(file)?;
         let indices = select(&names)?;
@@ -205,21 +140,23 @@ pub(super) fn outline(
         let fields = builder.schema().fields();
         let kind = |&i: &usize| arrays::empty(file, &fields[i]).map(|column| column.kind());
         let kinds = indices.iter().map(kind).collect::<Result<_>>()?;
-        Ok(Outline { rows, indices, kinds })
+        Ok(FileOutline { rows, indices, kinds })
     })
 }
 
 /// Some columns of a file, so many rows at a time: never more in memory than these and a page of each
 /// column.
-pub(super) struct Stream<'a> {
+pub(super) struct ColumnStream<'a> {
     file: &'a Path,
     lanes: Vec<Lane>,
     columns: usize,
+    has_lines: bool,
+    spelling: Spelling,
     rows: u64,
     done: u64,
 }
 
-/// A few columns, or a row group, with a reader of their own, so that cores can share the work.
+/// A few columns with a reader of their own, so that cores can share the work.
 struct Lane {
     /// Which of the columns that were asked for these are, in the file's order.
     columns: Vec<usize>,
@@ -229,24 +166,39 @@ struct Lane {
     rest: Option<RecordBatch>,
 }
 
-impl<'a> Stream<'a> {
-    /// The columns at these places of a file, from its first row on.
-    pub fn new(file: &'a Path, indices: &[usize]) -> Result<Stream<'a>> {
-        guarded(file, || {
-            let (builder, _) = open(file)?;
-            let rows = u64::from(rows_of(file, &builder)?);
-            let metadata =
-                ArrowReaderMetadata::try_new(builder.metadata().clone(), ArrowReaderOptions::new())
-                    .map_err(|e| broken(file, e))?;
-            // More lanes than threads, since columns differ in work.
-            let count = indices.len().min(2 * rayon::current_num_threads()).max(1);
-            let lanes = (0..count).map(|lane| {
-                let columns = (lane..indices.len()).step_by(count).collect();
-                Lane::new(file, &metadata, indices, columns, None)
-            });
-            let lanes = lanes.collect::<Result<Vec<_>>>()?;
-            Ok(Stream { file, lanes, columns: indices.len(), rows, done: 0 })
-        })
+impl<'a> ColumnStream<'a> {
+    /// The columns at these places of a file, from its first row on. If `has_lines` the last one is none of the
+    /// data's, but holds the line of each row.
+    pub fn new(
+        file: &'a Path,
+        indices: &[usize],
+        has_lines: bool,
+        spelling: &Spelling,
+    ) -> Result<ColumnStream<'a>> {
+        guarded(file, || ColumnStream::opened(file, &open(file)?.0, indices, has_lines, spelling))
+    }
+
+    fn opened(
+        file: &'a Path,
+        builder: &ParquetRecordBatchReaderBuilder<File>,
+        indices: &[usize],
+        has_lines: bool,
+        spelling: &Spelling,
+    ) -> Result<ColumnStream<'a>> {
+        // In a copy nothing is left that stands for a missing value, and lines are none whatever their numbers.
+        let spelling = if has_lines { Spelling::default() } else { spelling.clone() };
+        let rows = u64::from(rows_of(file, builder)?);
+        let metadata =
+            ArrowReaderMetadata::try_new(builder.metadata().clone(), ArrowReaderOptions::new())
+                .map_err(|e| broken(file, e))?;
+        // More lanes than threads, since columns differ in work.
+        let count = indices.len().min(2 * rayon::current_num_threads()).max(1);
+        let lanes = (0..count).map(|lane| {
+            let columns = (lane..indices.len()).step_by(count).collect();
+            Lane::new(file, &metadata, indices, columns)
+        });
+        let lanes = lanes.collect::<Result<Vec<_>>>()?;
+        Ok(ColumnStream { file, lanes, columns: indices.len(), has_lines, spelling, rows, done: 0 })
     }
 
     /// How many rows the file has.
@@ -256,16 +208,16 @@ impl<'a> Stream<'a> {
 
     /// The next rows of all columns, in the order they were asked for in; as many as this unless the
     /// file ends, none behind its end.
-    pub fn next(&mut self, rows: usize) -> Result<Option<Vec<ColumnPart>>> {
+    pub fn next(&mut self, rows: usize) -> Result<Option<FilePart>> {
         let wanted = (self.rows - self.done).min(rows as u64) as usize;
         if wanted == 0 {
             return Ok(None);
         }
-        let (file, done) = (self.file, self.done);
+        let (file, done, spelling) = (self.file, self.done, &self.spelling);
         let read: Vec<Result<Vec<ColumnPart>>> = self
             .lanes
             .par_iter_mut()
-            .map(|lane| guarded(file, || lane.next(file, wanted, done)))
+            .map(|lane| guarded(file, || lane.next((file, done), wanted, spelling)))
             .collect();
         // The error of the first row, whoever came upon one first.
         let mut columns: Vec<Option<ColumnPart>> = (0..self.columns).map(|_| None).collect();
@@ -284,28 +236,39 @@ impl<'a> Stream<'a> {
         if let Some(error) = first {
             return Err(error);
         }
+        let mut columns: Vec<ColumnPart> = columns.into_iter().flatten().collect();
+        let numbers = match columns.pop_if(|_| self.has_lines) {
+            Some(lines) => {
+                lines.finish(false).into_lines().ok_or_else(|| broken(file, "it has no lines"))?
+            }
+            None => (done + 1..=done + wanted as u64).map(|row| row as u32).collect(),
+        };
         self.done += wanted as u64;
-        Ok(columns.into_iter().collect())
+        Ok(Some(FilePart { columns, numbers, comments: 0 }))
+    }
+
+    /// Makes sure that there are no more rows.
+    fn end(&mut self) -> Result<()> {
+        let more = |lane: &mut Lane| lane.rest.is_some() || lane.reader.next().is_some();
+        match self.lanes.iter_mut().any(more) {
+            true => Err(broken(self.file, "it has more rows than it says")),
+            false => Ok(()),
+        }
     }
 }
 
 impl Lane {
-    /// Some of the columns at these places of a file: all rows, or those of one row group.
+    /// Some of the columns at these places of a file.
     fn new(
         file: &Path,
         metadata: &ArrowReaderMetadata,
         indices: &[usize],
         mut columns: Vec<usize>,
-        group: Option<usize>,
     ) -> Result<Lane> {
         // A batch has its columns in the file's order, whatever order they were asked for in.
         columns.sort_by_key(|&i| indices[i]);
         let input = File::open(file).map_err(|error| unreadable(file, &error))?;
-        let mut builder =
-            ParquetRecordBatchReaderBuilder::new_with_metadata(input, metadata.clone());
-        if let Some(group) = group {
-            builder = builder.with_row_groups(vec![group]);
-        }
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(input, metadata.clone());
         let places = columns.iter().map(|&i| indices[i]);
         let fields = places.clone().map(|i| builder.schema().fields()[i].clone()).collect();
         let mask = ProjectionMask::roots(builder.parquet_schema(), places);
@@ -315,7 +278,12 @@ impl Lane {
     }
 
     /// The next rows, before which so many stand in the file.
-    fn next(&mut self, file: &Path, rows: usize, before: u64) -> Result<Vec<ColumnPart>> {
+    fn next(
+        &mut self,
+        (file, before): (&Path, u64),
+        rows: usize,
+        spelling: &Spelling,
+    ) -> Result<Vec<ColumnPart>> {
         let empty = self.fields.iter().map(|field| arrays::empty(file, field));
         let mut columns = empty.collect::<Result<Vec<_>>>()?;
         let places: Vec<usize> = (0..columns.len()).collect();
@@ -332,8 +300,8 @@ impl Lane {
             if taken < batch.num_rows() {
                 self.rest = Some(batch.slice(taken, batch.num_rows() - taken));
             }
-            let before = before + read as u64;
-            arrays::add(&mut columns, &places, &batch.slice(0, taken), file, before)?;
+            let at = (file, before + read as u64);
+            arrays::add(&mut columns, &places, &batch.slice(0, taken), at, spelling)?;
             read += taken;
         }
         Ok(columns)

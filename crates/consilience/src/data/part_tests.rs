@@ -1,15 +1,21 @@
 //! What values make of a column, and how parts become one.
 
 use super::part::ColumnPart;
-use super::table::{Column, MISSING};
+use super::spelling::Spelling;
+use super::table::{Column, ColumnKind, MISSING};
 use std::sync::Arc;
 
 fn part(values: &[&str]) -> ColumnPart {
     let mut part = ColumnPart::open();
     for (line, value) in (2..).zip(values) {
-        part.push(value.as_bytes(), line).expect("UTF-8");
+        part.push(value.as_bytes(), line, &Spelling::default()).expect("UTF-8");
     }
     part
+}
+
+/// Whether the parts of a column make it text.
+pub(super) fn is_text<'a>(parts: impl Iterator<Item = &'a ColumnPart>) -> bool {
+    ColumnKind::of(parts.map(ColumnPart::kind)) == ColumnKind::Text
 }
 
 fn text(codes: &[u32], levels: &[&str]) -> Column {
@@ -38,7 +44,7 @@ fn values_decide_the_kind() {
 #[test]
 fn what_is_missing_is_spelled_exactly() {
     for word in ["na", "Null", "n/a", "-", "None"] {
-        assert!(ColumnPart::is_text([&part(&[word])].into_iter()), "{word}");
+        assert!(is_text([&part(&[word])].into_iter()), "{word}");
     }
 }
 
@@ -46,7 +52,7 @@ fn what_is_missing_is_spelled_exactly() {
 fn a_change_of_kind_asks_for_another_reading() {
     for values in [&["1", "x"][..], &["TRUE", "1"], &["1", "TRUE"], &["nan", "x"]] {
         let part = part(values);
-        assert!(ColumnPart::is_text([&part].into_iter()) && !part.can_join_text(), "{values:?}");
+        assert!(is_text([&part].into_iter()) && !part.can_join_text(), "{values:?}");
     }
     let words = part(&["x", "1", "TRUE", "nan"]);
     assert!(words.can_join_text() && words.odd().is_none());
@@ -57,7 +63,7 @@ fn a_value_that_is_not_finite_decides_no_kind() {
     for word in ["NaN", "nan", "Inf", "-inf", "+Infinity", "1e999"] {
         for values in [&[word][..], &["", word], &["1", word], &[word, "1"], &["TRUE", word]] {
             let part = part(values);
-            assert!(!ColumnPart::is_text([&part].into_iter()), "{values:?}");
+            assert!(!is_text([&part].into_iter()), "{values:?}");
             assert!(part.odd().is_some_and(|odd| odd.value == word), "{values:?}");
             assert!(!part.can_join_text(), "{values:?}");
         }
@@ -67,7 +73,7 @@ fn a_value_that_is_not_finite_decides_no_kind() {
 #[test]
 fn parts_join_in_order_and_share_levels() {
     let parts = vec![part(&["a", "b"]), part(&["", "NA"]), part(&["c", "b"])];
-    assert!(ColumnPart::is_text(parts.iter()) && parts.iter().all(ColumnPart::can_join_text));
+    assert!(is_text(parts.iter()) && parts.iter().all(ColumnPart::can_join_text));
     assert_eq!(ColumnPart::join(parts), text(&[0, 1, MISSING, MISSING, 2, 1], &["a", "b", "c"]));
     let Column::Single(values) = ColumnPart::join(vec![part(&[""]), part(&["5"])]) else {
         panic!()
@@ -81,5 +87,5 @@ fn parts_join_in_order_and_share_levels() {
         ColumnPart::join(vec![part(&["TRUE"]), part(&[""])]),
         Column::Logical(vec![1, MISSING])
     );
-    assert!(ColumnPart::is_text([part(&["1"]), part(&["true"])].iter()));
+    assert!(is_text([part(&["1"]), part(&["true"])].iter()));
 }

@@ -5,18 +5,16 @@
 //! for which that turns out wrong, in a file or between files, are read a second time as text.
 //! So the text of numeric columns is never held in memory, and no file is read more than twice.
 
-use super::part::{ColumnPart, FilePart, Odd};
+use super::inputs::Inputs;
 use super::source::Source;
-use super::{Origin, Table, copies, csv, parquet};
+use super::{Table, copies, csv, parquet};
 use crate::{Error, Place, Result};
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 pub use super::files::find_files;
-use super::files::{Format, format_of};
+use super::files::{FileFormat, format_of};
 
 /// How text files are written.
 ///
@@ -24,22 +22,38 @@ use super::files::{Format, format_of};
 /// is doubled and the delimiter and line ends lose their meaning. Surrounding spaces do not count.
 /// Lines that are empty or begin with the comment character are passed over. The first other line
 /// names the columns, unless their names are given here. An empty value, `NA`, `N/A`, `null` and `NULL` are missing values.
+/// A first column without a name is called [`ROW_NAMES`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TextFormat {
-    /// What separates the values. None: a tab in `.tsv` files, otherwise whichever of `,` `;` tab
-    /// `|` is most frequent in the header.
+    /// What separates the values; a blank stands for any number of blanks and tabs. None: a tab in `.tsv` files,
+    /// otherwise whichever of `,` `;` tab `|` is most frequent in the header, or blanks if there is none of them.
     pub delimiter: Option<char>,
     /// What comment lines begin with. None: there are no comments.
     pub comment: Option<char>,
     /// The columns' names, for files without a header line. None: the first line has them. A first
     /// line that says just these names is a header all the same.
     pub columns: Option<Vec<String>>,
+    /// What stands for a missing value beside what always does; a number does however it is written. This holds for
+    /// Parquet files and tables in memory too.
+    pub na: Vec<String>,
+    /// What stands before decimals: a point or a comma.
+    pub decimal: char,
 }
+
+/// What a first column without a name is called, as R's `write.csv` writes the names of rows. `.` in a formula does not
+/// stand for it.
+pub const ROW_NAMES: &str = "row.names";
 
 impl Default for TextFormat {
     fn default() -> TextFormat {
-        TextFormat { delimiter: None, comment: Some('#'), columns: None }
+        TextFormat {
+            delimiter: None,
+            comment: Some('#'),
+            columns: None,
+            na: Vec::new(),
+            decimal: '.',
+        }
     }
 }
 
@@ -61,6 +75,11 @@ impl TextFormat {
             let message = format!(
                 "{c:?} cannot be the comment character; give one that is no letter, digit, quote or dot, and not the delimiter"
             );
+            return Err(Error::input(message));
+        }
+        if !matches!(self.decimal, '.' | ',') {
+            let message =
+                format!("{:?} cannot stand before decimals; give a point or a comma", self.decimal);
             return Err(Error::input(message));
         }
         Ok(())
@@ -132,35 +151,9 @@ impl<'a> Reader<'a> {
 
     /// Reads several files as one table: [`read_table`] has the rules.
     pub fn table(&self, files: &[PathBuf], wanted: &Wanted) -> Result<ReadTable> {
-        let Some(first) = files.first() else {
-            return Err(Error::input("there are no files to read; name at least one"));
-        };
-        let names = wanted_names(first, &column_names(first, self.format)?, wanted)?;
-        let strict = matches!(wanted, Wanted::All);
-        let mut parts = in_order(files.par_iter().map(|file| {
-            let columns = names.iter().map(|name| (name.as_str(), false)).collect::<Vec<_>>();
-            decode(file, self, &columns, strict)
-        }))?;
-
-        let is_text: Vec<bool> = (0..names.len())
-            .map(|i| ColumnPart::is_text(parts.iter().map(|p| &p.columns[i])))
-            .collect();
-        for (file, part) in files.iter().zip(&parts) {
-            refuse_non_finite(file, &names, part, &is_text)?;
-        }
-        let again = files.par_iter().zip(&mut parts);
-        in_order(again.map(|(file, part)| reread_as_text(file, self, &names, part, &is_text)))?;
-
-        let comments = parts.iter().map(|p| p.comments).sum();
-        let origin = origin(files, &parts)?;
-        let mut columns = Vec::with_capacity(names.len());
-        // From the last column on, so that each file's part can be taken off without a copy.
-        for name in names.into_iter().rev() {
-            let parts = parts.iter_mut().filter_map(|p| p.columns.pop()).collect();
-            columns.push((name, ColumnPart::join(parts)));
-        }
-        columns.reverse();
-        Ok(ReadTable { table: Table::new(columns, origin), comments })
+        let read = Inputs::open(files, self, wanted, true)?;
+        let comments = read.comments;
+        Ok(ReadTable { table: read.into_table()?, comments })
     }
 
     /// Several files as one table that is read block by block.
@@ -173,8 +166,16 @@ impl<'a> Reader<'a> {
 pub fn column_names(file: &Path, format: &TextFormat) -> Result<Vec<String>> {
     format.check()?;
     match format_of(file)? {
-        Format::Text(text) => csv::column_names(file, text, format),
-        Format::Parquet => parquet::column_names(file),
+        FileFormat::Text(text) => csv::column_names(file, text, format),
+        FileFormat::Parquet => parquet::column_names(file),
+    }
+}
+
+/// The columns of a file that cannot be read, each with its type: dates, times, lists and the like in a Parquet file.
+pub fn unreadable_columns(file: &Path) -> Result<Vec<(String, String)>> {
+    match format_of(file)? {
+        FileFormat::Text(_) => Ok(Vec::new()),
+        FileFormat::Parquet => parquet::unreadable_columns(file),
     }
 }
 
@@ -250,100 +251,7 @@ pub(super) fn select(
     Ok(indices)
 }
 
-/// Reads these columns of one file; those of a text file that are marked true as text whatever they
-/// hold. If `strict` the file may have no other columns.
-pub(super) fn decode(
-    file: &Path,
-    reader: &Reader,
-    columns: &[(&str, bool)],
-    strict: bool,
-) -> Result<FilePart> {
-    (reader.watch)(&Event::Reading(file));
-    let (names, as_text): (Vec<&str>, Vec<bool>) = columns.iter().copied().unzip();
-    let select = |all: &[String]| select(file, &names, strict, all);
-    match format_of(file)? {
-        Format::Text(text) => match copies::copy(file, text, reader, columns, strict)? {
-            Some(copy) => copy.decode(&names),
-            None => csv::decode(file, text, reader.format, &select, &as_text),
-        },
-        Format::Parquet => parquet::decode(file, &select),
-    }
-}
-
-/// All results, or the error of the first in order (not of the first in time).
-fn in_order<T: Send>(results: impl IndexedParallelIterator<Item = Result<T>>) -> Result<Vec<T>> {
-    results.collect::<Vec<_>>().into_iter().collect()
-}
-
-/// In a column that is no text a value that is not finite is an error: the first one in order of
-/// lines and columns.
-pub(super) fn refuse_non_finite(
-    file: &Path,
-    names: &[String],
-    part: &FilePart,
-    is_text: &[bool],
-) -> Result<()> {
-    let odd = (0..names.len())
-        .filter(|&i| !is_text[i])
-        .filter_map(|i| part.columns[i].odd().map(|odd| (odd, &names[i])))
-        .min_by_key(|(odd, _)| odd.line);
-    odd.map_or(Ok(()), |(odd, name)| Err(non_finite(file, name, odd)))
-}
-
-/// An error about a value that is not finite.
-pub(super) fn non_finite(file: &Path, name: &str, odd: &Odd) -> Error {
-    let message = format!(
-        "`{}` is not a finite number; leave the value empty or write NA if it is missing",
-        odd.value
-    );
-    Error::input_at(Place::file(file).line(u64::from(odd.line)).column(name), message)
-}
-
-/// Makes text of what is text after all but was not read so: the way it is written in a text file, which
-/// has to be read again for that.
-pub(super) fn reread_as_text(
-    file: &Path,
-    reader: &Reader,
-    names: &[String],
-    part: &mut FilePart,
-    is_text: &[bool],
-) -> Result<()> {
-    let again: Vec<usize> =
-        (0..names.len()).filter(|&i| is_text[i] && !part.columns[i].can_join_text()).collect();
-    if again.is_empty() {
-        return Ok(());
-    }
-    if format_of(file)? == Format::Parquet {
-        for i in again {
-            let column = std::mem::replace(&mut part.columns[i], ColumnPart::open());
-            part.columns[i] = column.finish(true);
-        }
-        return Ok(());
-    }
-    let columns: Vec<_> = again.iter().map(|&i| (names[i].as_str(), true)).collect();
-    let text = decode(file, reader, &columns, false)?;
-    if text.numbers != part.numbers {
-        return Err(changed(file));
-    }
-    for (i, column) in again.into_iter().zip(text.columns) {
-        part.columns[i] = column;
-    }
-    Ok(())
-}
-
 /// A file that is no longer what it was when it was first looked at.
 pub(super) fn changed(file: &Path) -> Error {
     Error::input_at(Place::file(file), "the file changed while it was read; run again")
-}
-
-/// Where the rows of all files stood.
-fn origin(files: &[PathBuf], parts: &[FilePart]) -> Result<Origin> {
-    let rows = (0..).zip(parts).flat_map(|(file, p)| p.numbers.iter().map(move |&n| (file, n)));
-    Ok(Origin { files: counted(files)?, rows: rows.collect() })
-}
-
-/// The files, and whether their rows are counted in lines.
-pub(super) fn counted(files: &[PathBuf]) -> Result<Arc<Vec<(PathBuf, bool)>>> {
-    let kinds = files.iter().map(|file| Ok((file.clone(), format_of(file)? != Format::Parquet)));
-    kinds.collect::<Result<Vec<_>>>().map(Arc::new)
 }

@@ -33,6 +33,7 @@ pub(super) struct Records<R> {
     input: R,
     /// Guessed from the first record if none is given.
     delimiter: Option<u8>,
+    decimals: u8,
     comment: Option<char>,
     /// The record as it stands in the file, except that doubled quotes are made single.
     text: Vec<u8>,
@@ -47,8 +48,17 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// The delimiters that are guessed, the likeliest first.
 const GUESSES: [u8; 4] = *b",;\t|";
 
-/// The delimiter that is most frequent in a header line, quotes left out.
-fn guess(header: &[u8]) -> u8 {
+/// The delimiter that stands for any number of blanks and tabs.
+pub(super) const BLANKS: u8 = b' ';
+
+/// Whether blanks and tabs separate values.
+pub(super) fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
+/// The delimiter that is most frequent in a header line, quotes left out; blanks, if there is none but these. A
+/// comma that stands before `decimals` is none.
+fn guess(header: &[u8], decimals: u8) -> u8 {
     let mut counts = [0; GUESSES.len()];
     let (mut begins, mut quoted) = (true, false);
     for &byte in header {
@@ -57,33 +67,52 @@ fn guess(header: &[u8]) -> u8 {
             (quoted, begins) = (byte != b'"', byte == b'"');
         } else if byte == b'"' && begins {
             quoted = true;
-        } else if let Some(i) = GUESSES.iter().position(|&g| g == byte) {
+        } else if let Some(i) = GUESSES.iter().position(|&g| g == byte && g != decimals) {
             counts[i] += 1;
             begins = true;
         } else {
             begins &= byte == b' ';
         }
     }
-    let most = counts.iter().max();
-    counts.iter().position(|c| Some(c) == most).map_or(b',', |i| GUESSES[i])
+    let most = counts.iter().max().filter(|most| **most > 0);
+    match counts.iter().position(|c| Some(c) == most) {
+        Some(i) => GUESSES[i],
+        None if parts_of_blanks(header.trim_ascii()) => BLANKS,
+        None => b',',
+    }
+}
+
+/// Whether there are blanks in a line, quotes left out.
+fn parts_of_blanks(line: &[u8]) -> bool {
+    let mut quoted = false;
+    line.iter().any(|&byte| {
+        quoted ^= byte == b'"';
+        is_blank(byte) && !quoted
+    })
 }
 
 impl<R: BufRead> Records<R> {
-    /// The text's records. A delimiter that is not given is guessed from the first one.
-    pub fn new(input: R, delimiter: Option<u8>, comment: Option<char>) -> Records<R> {
+    /// The text's records. A delimiter that is not given is guessed from the first one; it is not what stands before
+    /// decimals.
+    pub fn new(input: R, delimiter: Option<u8>, decimals: u8, comment: Option<char>) -> Records<R> {
         let (text, fields) = (Vec::new(), Vec::new());
-        Records { input, delimiter, comment, text, fields, lines: 0, comments: 0 }
+        Records { input, delimiter, decimals, comment, text, fields, lines: 0, comments: 0 }
     }
 
     /// The records of a text before which so many lines stand in the file.
     pub fn after(lines: u64, input: R, delimiter: u8, comment: Option<char>) -> Records<R> {
-        Records { lines, ..Records::new(input, Some(delimiter), comment) }
+        Records { lines, ..Records::new(input, Some(delimiter), b'.', comment) }
     }
 
     /// What has not been read yet, and how many lines have been. The delimiter is known once there was
     /// a record.
     pub fn into_rest(self) -> (R, u64, Option<u8>) {
         (self.input, self.lines, self.delimiter)
+    }
+
+    /// What separates values; known once there was a record.
+    pub fn delimiter(&self) -> Option<u8> {
+        self.delimiter
     }
 
     /// Goes on to the next record and returns the line on which it begins; none at the end.
@@ -106,8 +135,11 @@ impl<R: BufRead> Records<R> {
             }
         }
         let line = self.lines;
-        let delimiter = *self.delimiter.get_or_insert_with(|| guess(&self.text));
-        self.split(delimiter)?;
+        let delimiter = *self.delimiter.get_or_insert_with(|| guess(&self.text, self.decimals));
+        match delimiter {
+            BLANKS => self.split_at_blanks()?,
+            other => self.split(other)?,
+        }
         Ok(Some(line))
     }
 
@@ -133,7 +165,8 @@ impl<R: BufRead> Records<R> {
 
     /// Whether the line holds nothing but spaces (a tab may be a delimiter).
     fn is_blank(&self) -> bool {
-        self.text.iter().all(|&b| b.is_ascii_whitespace() && Some(b) != self.delimiter)
+        let delimiter = self.delimiter.filter(|&delimiter| delimiter != BLANKS);
+        self.text.iter().all(|&b| b.is_ascii_whitespace() && Some(b) != delimiter)
     }
 
     /// Reads another line behind the text; false at the end of the file.
@@ -176,6 +209,35 @@ impl<R: BufRead> Records<R> {
         }
     }
 
+    /// The same where any number of blanks separates values; those at the ends of the line separate nothing.
+    fn split_at_blanks(&mut self) -> Result<(), RecordFault> {
+        self.fields.clear();
+        let mut at = 0;
+        loop {
+            at += self.text[at..].iter().take_while(|&&b| is_blank(b)).count();
+            if matches!(self.text[at..], [] | [b'\n'] | [b'\r', b'\n'] | [b'\r']) {
+                return Ok(());
+            }
+            if self.fields.len() == MOST_FIELDS {
+                return Err(RecordFault::Wide(self.lines));
+            }
+            if self.text[at] == b'"' {
+                let (field, end) = self.quoted(at + 1)?;
+                self.fields.push(field);
+                at = end;
+                match self.text[at..] {
+                    [] | [b'\n'] | [b'\r', b'\n'] | [b'\r'] | [b' ' | b'\t', ..] => {}
+                    _ => return Err(RecordFault::Behind(self.lines)),
+                }
+            } else {
+                let length = memchr::memchr3(b' ', b'\t', b'\n', &self.text[at..]);
+                let end = length.map_or(self.text.len(), |length| at + length);
+                self.fields.push(at..end);
+                at = end;
+            }
+        }
+    }
+
     /// How many spaces there are from here on; they count for nothing around quotes.
     fn spaces(&self, at: usize, delimiter: u8) -> usize {
         self.text[at..].iter().take_while(|&&b| b == b' ' && b != delimiter).count()
@@ -214,7 +276,7 @@ mod tests {
     type Read = Vec<(u64, Vec<String>)>;
 
     fn read(text: &str, delimiter: Option<u8>) -> Result<(Read, u64), RecordFault> {
-        let mut records = Records::new(text.as_bytes(), delimiter, Some('#'));
+        let mut records = Records::new(text.as_bytes(), delimiter, b'.', Some('#'));
         let mut all = Vec::new();
         while let Some(line) = records.next()? {
             let text = |f: &[u8]| String::from_utf8_lossy(f).into_owned();
@@ -261,11 +323,26 @@ mod tests {
             ("\"a\"\";;;\", \"b;;\"", b','),
             ("x \";;\",b", b';'),
         ] {
-            assert_eq!(guess(header.as_bytes()), delimiter, "{header}");
+            assert_eq!(guess(header.as_bytes(), b'.'), delimiter, "{header}");
+        }
+        for (header, delimiter) in
+            [("a b", b' '), (" a\n", b','), ("\"a b\"", b','), ("\"a b\" c", b' '), ("a,b;c", b';')]
+        {
+            assert_eq!(guess(header.as_bytes(), b','), delimiter, "{header}");
         }
         // A line of tabs is a row once tabs delimit.
         assert_eq!(read("a\tb\n\t\n", None).expect("fine").0.len(), 2);
         assert_eq!(read("a b\n1 \"2 3\"\n", Some(b' ')).expect("fine").0[1].1, ["1", "2 3"]);
+    }
+
+    #[test]
+    fn any_number_of_blanks_separates() {
+        let text = "  a \t b\r\n\n \t \n1\t\t\"2 \"\"x\n3\"  \n\"\" 5\" ";
+        let (records, _) = read(text, None).expect("fine");
+        let records: Vec<_> = records.iter().map(|(l, f)| (*l, f.join("/"))).collect();
+        let expected = [(1, "a/b"), (4, "1/2 \"x\n3"), (6, "/5\"")];
+        assert_eq!(records, expected.map(|(l, f)| (l, f.to_string())));
+        assert!(matches!(read("a b\n1 \"2\"3\n", None), Err(RecordFault::Behind(2))));
     }
 
     /// Whatever is written well is read as the csv crate reads it.

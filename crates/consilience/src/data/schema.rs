@@ -31,7 +31,7 @@ pub(crate) fn agree_or_blame(
     ask: &mut Ask<'_>,
     blame: &dyn Fn(usize, Error) -> Error,
 ) -> Result<Vec<Recipe>> {
-    let mut agreement = Agreement { codebook, facts: HashMap::new(), wanted: Vec::new() };
+    let mut agreement = SchemaAgreement { codebook, facts: HashMap::new(), wanted: Vec::new() };
     loop {
         // Every round tries anew with the facts known by then, and notes what is missing.
         let mut recipes = Vec::with_capacity(terms.len());
@@ -49,7 +49,7 @@ pub(crate) fn agree_or_blame(
 }
 
 /// What the shards have agreed on so far. In all methods `None` means: not known yet, asked for.
-struct Agreement<'a> {
+struct SchemaAgreement<'a> {
     /// What is settled without them.
     codebook: &'a Codebook,
     /// The facts, by the request as text; none yet if it has only been asked for.
@@ -64,7 +64,7 @@ enum ColumnRole {
     Logical(Levels),
 }
 
-impl Agreement<'_> {
+impl SchemaAgreement<'_> {
     fn learn(&mut self, requests: &[Request], answers: Vec<Vec<Fact>>) -> Result<()> {
         if answers.is_empty() {
             return Err(Error::input("there are no shards to ask"));

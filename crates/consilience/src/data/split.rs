@@ -23,7 +23,7 @@ pub enum Sizes {
 
 /// How rows are dealt out.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rule {
+pub struct SplitRule {
     /// What decides which shard a row belongs to.
     pub by: SplitBy,
     /// How many shards: 1 if none are named, unless the data say so themselves.
@@ -59,7 +59,7 @@ pub struct Strata<'a> {
 }
 
 /// Splits a table. `strata` is only looked at by the split methods that need it.
-pub fn split(table: &Table, rule: &Rule, strata: &Strata) -> Result<Partition> {
+pub fn split(table: &Table, rule: &SplitRule, strata: &Strata) -> Result<Partition> {
     let rows = table.rows();
     let mut rng = stream(rule.seed, 0, 0, "split");
     let (assignment, shards) = match &rule.by {
@@ -223,8 +223,8 @@ mod tests {
         Table::new(columns.into_iter().map(|(n, c)| (n.to_string(), c)).collect(), origin)
     }
 
-    fn spec(by: SplitBy, shards: Option<usize>) -> Rule {
-        Rule {
+    fn spec(by: SplitBy, shards: Option<usize>) -> SplitRule {
+        SplitRule {
             by,
             shards,
             seed: 1,
@@ -245,7 +245,7 @@ mod tests {
         assert!(sizes(&first).iter().all(|&n| n == 10 || n == 11));
         let again = split(&data, &spec(SplitBy::Random, Some(10)), &Strata::default()).unwrap();
         assert_eq!(first, again);
-        let other = Rule { seed: 2, ..spec(SplitBy::Random, Some(10)) };
+        let other = SplitRule { seed: 2, ..spec(SplitBy::Random, Some(10)) };
         let other = split(&data, &other, &Strata::default()).unwrap();
         assert_ne!(first.hash, other.hash);
     }
@@ -256,8 +256,9 @@ mod tests {
     fn multinomial_sizes_have_their_law() {
         let (rows, shards, seeds) = (3000, 8, 400);
         let data = table(vec![("x", Column::Number(vec![0.0; rows]))], 1);
-        let rule = Rule { sizes: Sizes::Multinomial, ..spec(SplitBy::Random, Some(shards)) };
-        let of = |seed| split(&data, &Rule { seed, ..rule.clone() }, &Strata::default()).unwrap();
+        let rule = SplitRule { sizes: Sizes::Multinomial, ..spec(SplitBy::Random, Some(shards)) };
+        let of =
+            |seed| split(&data, &SplitRule { seed, ..rule.clone() }, &Strata::default()).unwrap();
         let expected = rows as f64 / shards as f64;
         let (mut sum, mut pairs) = (0.0, 0.0);
         for seed in 1..=seeds {
@@ -281,7 +282,7 @@ mod tests {
     #[test]
     fn a_shard_without_rows_is_an_error() {
         let data = table(vec![("x", Column::Number(vec![1.0; 20]))], 1);
-        let rule = Rule { sizes: Sizes::Multinomial, ..spec(SplitBy::Random, Some(20)) };
+        let rule = SplitRule { sizes: Sizes::Multinomial, ..spec(SplitBy::Random, Some(20)) };
         // The chance that all 20 get one is 20!/20²⁰, about 2 in 10⁸.
         let error = split(&data, &rule, &Strata::default()).unwrap_err().to_string();
         for part in ["of 20 shards got none", "fewer shards", "\"equal\""] {

@@ -28,6 +28,30 @@ pub enum Column {
     Logical(Vec<u32>),
 }
 
+/// What the values of a column are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ColumnKind {
+    /// Nothing but missing values: agrees with every kind.
+    Unknown,
+    Number,
+    Single,
+    Logical,
+    Text,
+}
+
+impl ColumnKind {
+    /// The kind of a column whose parts are of these kinds.
+    pub fn of(parts: impl Iterator<Item = ColumnKind>) -> ColumnKind {
+        use ColumnKind::*;
+        parts.fold(Unknown, |one, other| match (one, other) {
+            (Unknown, kind) | (kind, Unknown) => kind,
+            (one, other) if one == other => one,
+            (Number, Single) | (Single, Number) => Number,
+            _ => Text,
+        })
+    }
+}
+
 /// Where the rows of a table stood: file and line (text) or row (Parquet).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Origin {
@@ -46,6 +70,49 @@ pub struct Table {
 }
 
 impl Column {
+    /// A column of this kind, in so many rows of which nothing is known. If the kind is not either, they are numbers.
+    pub(crate) fn missing(kind: ColumnKind, rows: usize) -> Column {
+        match kind {
+            ColumnKind::Unknown | ColumnKind::Number => Column::Number(vec![f64::NAN; rows]),
+            ColumnKind::Single => Column::Single(vec![f32::NAN; rows]),
+            ColumnKind::Logical => Column::Logical(vec![MISSING; rows]),
+            ColumnKind::Text => Column::Text { codes: vec![MISSING; rows], levels: Arc::default() },
+        }
+    }
+
+    /// What the values are.
+    pub(crate) fn kind(&self) -> ColumnKind {
+        match self {
+            Column::Number(_) => ColumnKind::Number,
+            Column::Single(_) => ColumnKind::Single,
+            Column::Text { .. } => ColumnKind::Text,
+            Column::Logical(_) => ColumnKind::Logical,
+        }
+    }
+
+    /// Adds a row without a value.
+    pub(crate) fn push_missing(&mut self) {
+        match self {
+            Column::Number(values) => values.push(f64::NAN),
+            Column::Single(values) => values.push(f32::NAN),
+            Column::Text { codes, .. } | Column::Logical(codes) => codes.push(MISSING),
+        }
+    }
+
+    /// Makes room for so many more rows.
+    pub(crate) fn reserve(&mut self, rows: usize) {
+        match self {
+            Column::Number(values) => values.reserve_exact(rows),
+            Column::Single(values) => values.reserve_exact(rows),
+            Column::Text { codes, .. } | Column::Logical(codes) => codes.reserve_exact(rows),
+        }
+    }
+
+    /// Whether every value is missing.
+    pub(crate) fn all_missing(&self) -> bool {
+        (0..self.len()).all(|row| self.is_missing(row))
+    }
+
     /// How many rows.
     pub fn len(&self) -> usize {
         match self {
@@ -106,9 +173,13 @@ impl Column {
         }
     }
 
-    fn append(&mut self, other: Column) {
+    /// Puts the rows of another column of the same kind behind these; those of one with fewer digits may be.
+    pub(crate) fn append(&mut self, other: Column) {
         match (self, other) {
             (Column::Number(values), Column::Number(more)) => values.extend(more),
+            (Column::Number(values), Column::Single(more)) => {
+                values.extend(more.into_iter().map(f64::from))
+            }
             (Column::Single(values), Column::Single(more)) => values.extend(more),
             (Column::Logical(codes), Column::Logical(more)) => codes.extend(more),
             (Column::Text { codes, levels }, Column::Text { codes: more, levels: others }) => {

@@ -1,13 +1,14 @@
 //! Tables in memory as a source of data: Arrow's record batches, from this program or another.
 
+use super::Table;
 use super::arrays;
-use super::part::ColumnPart;
-use super::read::{Wanted, check_names, select, wanted_names};
-use super::{Origin, Table};
+use super::inputs::Inputs;
+use super::part::FilePart;
+use super::read::{TextFormat, Wanted, check_names, select, wanted_names};
+use super::spelling::Spelling;
 use crate::{Error, Place, Result};
 use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// Whatever hands out the batches of a table. What another language or library has comes through
 /// [`RecordBatchStreamReader`](arrow_array::ffi_stream::RecordBatchStreamReader), without a copy.
@@ -16,7 +17,7 @@ pub type BatchReader = Box<dyn RecordBatchReader + Send>;
 /// Data in memory.
 ///
 /// Columns are what they would be in a Parquet file: their types say whether they are numbers, text or
-/// logicals; a null is a missing value, and a number that is not finite an error.
+/// logicals; a null is a missing value (and so is what the study's `data.na` names), and a number that is not finite an error.
 pub enum Tables {
     /// One table, which is split as the study says.
     Whole(BatchReader),
@@ -55,7 +56,7 @@ impl Tables {
     }
 
     /// These columns of all tables behind each other, in the first one's order of columns.
-    pub(crate) fn read(self, wanted: &[String]) -> Result<Table> {
+    pub(crate) fn read(self, wanted: &[String], format: &TextFormat) -> Result<Table> {
         let (first, all) = (
             self.names()?,
             match self {
@@ -66,24 +67,13 @@ impl Tables {
             },
         );
         let names = wanted_names(&all[0].0, &first, &Wanted::Named(wanted))?;
-        let files = Arc::new(all.iter().map(|(name, _)| (name.clone(), false)).collect());
-        let (mut parts, mut rows) = (Vec::with_capacity(all.len()), Vec::new());
-        for (k, (name, table)) in (0..).zip(all) {
-            let (columns, count) = decode(&name, table, &names)?;
-            parts.push(columns);
-            rows.extend((1..=count).map(|row| (k, row)));
+        let spelling = Spelling::new(format);
+        let mut parts = Vec::with_capacity(all.len());
+        for (name, table) in all {
+            let part = decode(&name, table, &names, &spelling)?;
+            parts.push((name, part));
         }
-        let mut columns = Vec::with_capacity(names.len());
-        // From the last column on: what is joined is not kept twice.
-        for name in names.into_iter().rev() {
-            let mut column: Vec<ColumnPart> = parts.iter_mut().filter_map(Vec::pop).collect();
-            if ColumnPart::is_text(column.iter()) {
-                column = column.into_iter().map(|part| part.finish(true)).collect();
-            }
-            columns.push((name, ColumnPart::join(column)));
-        }
-        columns.reverse();
-        Ok(Table::new(columns, Origin { files, rows }))
+        Inputs::of_tables(names, parts).into_table()
     }
 }
 
@@ -104,8 +94,13 @@ fn names(table: &BatchReader, name: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// These columns of one table, and how many rows it has: at least one. Others are not looked at.
-fn decode(name: &Path, table: BatchReader, wanted: &[String]) -> Result<(Vec<ColumnPart>, u32)> {
+/// These columns of one table, of at least one row. Others are not looked at.
+fn decode(
+    name: &Path,
+    table: BatchReader,
+    wanted: &[String],
+    spelling: &Spelling,
+) -> Result<FilePart> {
     let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
     let places = select(name, &wanted, false, &names(&table, name)?)?;
     let schema = table.schema();
@@ -126,7 +121,7 @@ fn decode(name: &Path, table: BatchReader, wanted: &[String]) -> Result<(Vec<Col
             let message = "from here on the columns are not those that the table began with; give batches of one schema";
             return Err(Error::input_at(at_row(rows), message));
         }
-        arrays::add(&mut columns, &places, &batch, name, rows)?;
+        arrays::add(&mut columns, &places, &batch, (name, rows), spelling)?;
         rows += batch.num_rows() as u64;
         if rows >= u64::from(u32::MAX) {
             let message = "the table has more than 4,294,967,294 rows; split it over shards";
@@ -137,5 +132,6 @@ fn decode(name: &Path, table: BatchReader, wanted: &[String]) -> Result<(Vec<Col
         let message = "the table has columns but no rows; leave it out";
         return Err(Error::input_at(Place::file(name), message));
     }
-    Ok((columns.into_iter().map(|column| column.finish(false)).collect(), rows as u32))
+    let columns = columns.into_iter().map(|column| column.finish(false)).collect();
+    Ok(FilePart { columns, numbers: (1..=rows as u32).collect(), comments: 0 })
 }

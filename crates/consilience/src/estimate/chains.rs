@@ -72,11 +72,11 @@ impl Sample {
         let lags = LagProducts::new(length / 2);
         let parameters: Vec<ParameterDiagnostics> = (0..dimension)
             .into_par_iter()
-            .map(|j| Draws::new(&self.values(|theta| theta[j])))
+            .map(|j| FlatDraws::new(&self.values(|theta| theta[j])))
             .map(|draws| draws.map_or_else(ParameterDiagnostics::unknown, |d| d.diagnose(&lags)))
             .collect();
         let log_density: Vec<&[f64]> = self.chains.iter().map(|c| &c.log_density[..]).collect();
-        let ess_log_density = Draws::new(&log_density).and_then(|draws| draws.ess(&lags));
+        let ess_log_density = FlatDraws::new(&log_density).and_then(|draws| draws.ess(&lags));
         let each = || parameters.iter();
         SampleDiagnostics {
             r_hat: worst(each().map(|p| p.r_hat), f64::max),
@@ -116,7 +116,7 @@ impl ParameterDiagnostics {
     ///
     /// If chains are not of equal length.
     pub fn new(chains: &[&[f64]]) -> ParameterDiagnostics {
-        let Some(draws) = Draws::new(chains) else { return ParameterDiagnostics::unknown() };
+        let Some(draws) = FlatDraws::new(chains) else { return ParameterDiagnostics::unknown() };
         draws.diagnose(&draws.lags())
     }
 
@@ -139,7 +139,7 @@ impl ParameterDiagnostics {
 ///
 /// If chains are not of equal length.
 pub fn ess(chains: &[&[f64]]) -> Option<f64> {
-    let draws = Draws::new(chains)?;
+    let draws = FlatDraws::new(chains)?;
     draws.ess(&draws.lags())
 }
 
@@ -158,7 +158,7 @@ pub fn ess(chains: &[&[f64]]) -> Option<f64> {
 ///
 /// If chains are not of equal length.
 pub fn integrated_autocorrelation(chains: &[&[f64]]) -> Option<f64> {
-    let draws = Draws::new(chains)?;
+    let draws = FlatDraws::new(chains)?;
     draws.split().autocorrelation_time(&draws.lags())
 }
 
@@ -190,33 +190,36 @@ fn variance(values: &[f64]) -> Option<f64> {
 }
 
 /// The draws of one quantity: finite, chain after chain.
-struct Draws {
+struct FlatDraws {
     values: Vec<f64>,
     /// Of a chain.
     length: usize,
 }
 
-impl Draws {
+impl FlatDraws {
     /// `None` if there are too few, or one is not finite.
-    fn new(chains: &[impl AsRef<[f64]>]) -> Option<Draws> {
+    fn new(chains: &[impl AsRef<[f64]>]) -> Option<FlatDraws> {
         let length = chains.first()?.as_ref().len();
         assert!(chains.iter().all(|c| c.as_ref().len() == length), "chains of different lengths");
         let values = chains.iter().flat_map(|c| c.as_ref()).copied().collect::<Vec<f64>>();
         let usable = length >= LEAST_DRAWS && values.iter().all(|v| v.is_finite());
-        usable.then_some(Draws { values, length })
+        usable.then_some(FlatDraws { values, length })
     }
 
-    fn map(&self, function: impl Fn(f64) -> f64) -> Draws {
-        Draws { values: self.values.iter().map(|&v| function(v)).collect(), length: self.length }
+    fn map(&self, function: impl Fn(f64) -> f64) -> FlatDraws {
+        FlatDraws {
+            values: self.values.iter().map(|&v| function(v)).collect(),
+            length: self.length,
+        }
     }
 
     /// Halves of chains as chains, so that a chain that drifts differs from itself. The draw in the
     /// middle of an odd number is left out.
-    fn split(&self) -> Draws {
+    fn split(&self) -> FlatDraws {
         let half = self.length / 2;
         let halves = self.values.chunks_exact(self.length);
         let halves = halves.flat_map(|c| [&c[..half], &c[self.length - half..]]).flatten();
-        Draws { values: halves.copied().collect(), length: half }
+        FlatDraws { values: halves.copied().collect(), length: half }
     }
 
     fn chains(&self) -> impl Iterator<Item = &[f64]> {
@@ -277,7 +280,7 @@ impl Draws {
     /// of the chains that they are halves of: the larger one
     /// of the values, which tells chains of different place, and of their distances to the median,
     /// which tells chains of different spread.
-    fn r_hat(&self, normal: &Draws, sorted: &[f64]) -> Option<f64> {
+    fn r_hat(&self, normal: &FlatDraws, sorted: &[f64]) -> Option<f64> {
         let place = normal.scale_reduction()?;
         let mut own = Vec::new();
         if sorted.len() != self.values.len() {
@@ -314,7 +317,7 @@ impl Draws {
     /// ```
     ///
     /// Equal values share the mean of their ranks.
-    fn rank_normalised(&self) -> Draws {
+    fn rank_normalised(&self) -> FlatDraws {
         let n = self.values.len();
         let mut sorted: Vec<(f64, usize)> = self.values.iter().copied().zip(0..).collect();
         sorted.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
@@ -326,7 +329,7 @@ impl Draws {
             equal.iter().for_each(|&(_, i)| values[i] = z);
             below += equal.len();
         }
-        Draws { values, length: self.length }
+        FlatDraws { values, length: self.length }
     }
 
     /// Effective draws of chains that are split already.

@@ -58,18 +58,28 @@ impl Weighted {
     pub fn new(draws: Draws, log_target: &[f64]) -> Result<Weighted> {
         let log_weights: Vec<f64> =
             log_target.iter().zip(&draws.log_density).map(|(f, g)| f - g).collect();
-        if log_weights.iter().any(|w| w.is_nan() || *w == f64::INFINITY) {
-            return Err(Error::numeric("an importance weight is not a number"));
-        }
-        if log_weights.iter().all(|w| *w == f64::NEG_INFINITY) {
-            return Err(Error::numeric("every importance draw has density 0"));
-        }
+        check(&log_weights)?;
         Ok(Weighted {
             thetas: draws.thetas,
             log_weights,
             log_target: log_target.to_vec(),
             kinship: draws.kinship,
             controls: draws.controls,
+        })
+    }
+
+    /// The weights alone, as those of another target far from where the draws were meant to be. There even points are no
+    /// better than plain ones, and a few sets of skewed weights would underrate the error. So would pairs that
+    /// mirror each other: what is left of their weights is all in few of them. Without coordinates, since moments
+    /// are not wanted.
+    pub(crate) fn of_weights(log_weights: Vec<f64>) -> Result<Weighted> {
+        check(&log_weights)?;
+        Ok(Weighted {
+            thetas: Matrix::zeros(log_weights.len(), 0),
+            log_weights,
+            log_target: Vec::new(),
+            kinship: Kinship::Strangers,
+            controls: Vec::new(),
         })
     }
 
@@ -97,6 +107,11 @@ impl Weighted {
     /// Weights of a range of draws on a common scale: e^(log w − `top`).
     fn weights(&self, range: std::ops::Range<usize>, top: f64) -> Vec<f64> {
         self.log_weights[range].iter().map(|&w| exp(w - top)).collect()
+    }
+
+    /// The weights, the largest at 1.
+    pub(crate) fn relative(&self) -> Vec<f64> {
+        self.weights(0..self.len(), self.top())
     }
 
     fn top(&self) -> f64 {
@@ -141,7 +156,7 @@ impl Weighted {
 
     /// The largest weight's part of the sum of all weights' squares, on which the error bar rests.
     pub fn lonely(&self) -> f64 {
-        let weights = self.weights(0..self.len(), self.top());
+        let weights = self.relative();
         1.0 / dot(&weights, &weights)
     }
 
@@ -180,7 +195,7 @@ impl Weighted {
     /// The numbers of as many draws as there are, in order: draw k comes ⌊N w_k/Σw⌋ times or once more.
     /// Systematic resampling; `start` in [0, 1) says where in the first step it begins.
     pub fn resampled(&self, start: f64) -> Vec<usize> {
-        let weights = self.weights(0..self.len(), self.top());
+        let weights = self.relative();
         let step = weights.iter().sum::<f64>() / self.len() as f64;
         let last = weights.iter().rposition(|w| *w > 0.0).unwrap_or(0);
         let (mut out, mut reached, mut next) = (Vec::with_capacity(self.len()), 0.0, start * step);
@@ -207,6 +222,17 @@ impl Weighted {
         })
         .collect()
     }
+}
+
+/// Weights must be numbers, and not all of them 0.
+fn check(log_weights: &[f64]) -> Result<()> {
+    if log_weights.iter().any(|w| w.is_nan() || *w == f64::INFINITY) {
+        return Err(Error::numeric("an importance weight is not a number"));
+    }
+    if log_weights.iter().all(|w| *w == f64::NEG_INFINITY) {
+        return Err(Error::numeric("every importance draw has density 0"));
+    }
+    Ok(())
 }
 
 /// The standard error of the mean of independent terms.

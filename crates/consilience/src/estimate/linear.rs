@@ -13,7 +13,7 @@
 
 use super::rotated::Rotated;
 use super::{Estimate, Weighted};
-use crate::math::line::{self, Node};
+use crate::math::line::{self, LineNode};
 use crate::math::proposal::Kinship;
 use crate::math::ziggurat::normal;
 use crate::math::{Matrix, Stream};
@@ -41,7 +41,7 @@ pub struct Linear {
     model: Rotated,
     spread: Spread,
     /// Nodes of the integral over log σ; empty where it is held fixed.
-    nodes: Vec<Node>,
+    nodes: Vec<LineNode>,
 }
 
 /// log σ: held at a value, or with this share of its prior.
@@ -175,13 +175,13 @@ impl Linear {
     fn cells(
         &self,
         u: f64,
-        node: Option<Node>,
+        node: Option<LineNode>,
         count: usize,
         rng: &mut Stream,
-        out: &mut Vec<Cell>,
+        out: &mut Vec<LineCell>,
     ) {
         let (model, size) = (&self.model, self.model.other.len());
-        let mut open = vec![(Cell { u, node, ells: Vec::new() }, model.corner(u).0, count)];
+        let mut open = vec![(LineCell { u, node, ells: Vec::new() }, model.corner(u).0, count)];
         for k in 0..size {
             let mut next = Vec::new();
             for (cell, corner, count) in open {
@@ -190,7 +190,7 @@ impl Linear {
                 for (node, times) in line.nodes.iter().zip(times).filter(|(_, t)| *t > 0) {
                     let ells = cell.ells.iter().chain([node]).copied().collect();
                     let left = corner.without(k, size, node.x).0;
-                    next.push((Cell { ells, ..cell }, left, times));
+                    next.push((LineCell { ells, ..cell }, left, times));
                 }
             }
             open = next;
@@ -201,10 +201,10 @@ impl Linear {
     }
 
     /// A draw from a cell, and its log weight.
-    fn draw(&self, cell: &Cell, theta: &mut [f64], rng: &mut Stream) -> f64 {
+    fn draw(&self, cell: &LineCell, theta: &mut [f64], rng: &mut Stream) -> f64 {
         let model = &self.model;
         let mut within =
-            |node: &Node| node.cell.0 + (node.cell.1 - node.cell.0) * rng.random::<f64>();
+            |node: &LineNode| node.cell.0 + (node.cell.1 - node.cell.0) * rng.random::<f64>();
         let u = cell.node.map_or(cell.u, |node| within(&node));
         let ells: Vec<f64> = cell.ells.iter().map(&mut within).collect();
         let middle: Vec<f64> = cell.ells.iter().map(|node| node.x).collect();
@@ -232,14 +232,14 @@ impl Linear {
 
 /// Nodes that a draw comes from: of log σ (if it is free) and of the log variances.
 #[derive(Debug, Clone)]
-struct Cell {
+struct LineCell {
     u: f64,
-    node: Option<Node>,
-    ells: Vec<Node>,
+    node: Option<LineNode>,
+    ells: Vec<LineNode>,
 }
 
 /// How many of so many draws each node gets: its share, rounded up or down.
-fn shared_out(nodes: &[Node], count: usize, rng: &mut Stream) -> Vec<usize> {
+fn shared_out(nodes: &[LineNode], count: usize, rng: &mut Stream) -> Vec<usize> {
     let top = nodes.iter().map(|n| n.height).fold(f64::NEG_INFINITY, f64::max);
     let masses: Vec<f64> = nodes.iter().map(|n| n.mass(top)).collect();
     let total: f64 = masses.iter().sum();

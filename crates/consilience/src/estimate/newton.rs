@@ -176,7 +176,7 @@ pub fn decrement(precision: &Cholesky, gradient: &[f64]) -> f64 {
 
 /// A mode that was looked for.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct NewtonFound {
     /// The best point.
     pub mode: Mode,
     /// Expansions used.
@@ -187,12 +187,16 @@ pub struct Found {
 
 /// Climbs a target that is at hand with at most `budget` expansions. Where these do not suffice the
 /// best point is returned and said not to have converged; without any usable point it is an error.
-pub fn find_mode(target: &dyn Target, tolerance: f64, budget: usize) -> Result<Found> {
+pub fn find_mode(target: &dyn Target, tolerance: f64, budget: usize) -> Result<NewtonFound> {
     let mut newton = Newton::new(target.start(), tolerance);
     while newton.evaluations() < budget {
         match newton.advance(target.expand(newton.asked())) {
             Ok(Step::Converged(mode)) => {
-                return Ok(Found { mode: *mode, steps: newton.evaluations(), converged: true });
+                return Ok(NewtonFound {
+                    mode: *mode,
+                    steps: newton.evaluations(),
+                    converged: true,
+                });
             }
             Ok(Step::Evaluate(_)) => {}
             Err(error) if newton.best().is_none() => return Err(error),
@@ -201,7 +205,7 @@ pub fn find_mode(target: &dyn Target, tolerance: f64, budget: usize) -> Result<F
     }
     let steps = newton.evaluations();
     match newton.best() {
-        Some(mode) => Ok(Found { mode: mode.clone(), steps, converged: false }),
+        Some(mode) => Ok(NewtonFound { mode: mode.clone(), steps, converged: false }),
         None => Err(Error::numeric(format!(
             "the search for the mode found no peak within {steps} steps; standardise the columns with scale(), or use a prior with a smaller spread",
         ))),

@@ -1,15 +1,14 @@
 //! A shard's own evidence from Markov chains: NUTS or Gibbs, with a bridge, importance sampling, Chib's estimate or
 //! Laplace's approximation.
 
-use super::report::error_of_mean;
 use super::{BATCHES, Fitted, Summary, Task, compare_with_normal};
 use crate::estimate::bridge::{Bridge, Warp, bridge, moments};
 use crate::estimate::chains::SampleDiagnostics;
-use crate::estimate::importance::{self, LEAST_ESS, T_DF, T_SHARE};
+use crate::estimate::importance::{self, LEAST_ESS, T_DF, T_SHARE, error_of_mean};
 use crate::estimate::{Batch, Chib, Estimate, Laplace, LaplaceMetropolis};
 use crate::math::{Cholesky, Proposal, log_mean_exp, log_sum_exp};
 use crate::model::{Coordinates, Parameter, Prior};
-use crate::sample::nuts::{Lengths, nuts};
+use crate::sample::nuts::{NutsLengths, nuts};
 use crate::sample::{GibbsDraws, Sample, gibbs};
 use crate::study::Local;
 use crate::target::Target;
@@ -23,7 +22,7 @@ const SECOND_PEAK: f64 = 1e-3;
 
 impl Task<'_> {
     pub(super) fn chains(&self) -> Result<Sample> {
-        let lengths = Lengths { draws: self.order.draws, warmup: self.order.warmup };
+        let lengths = NutsLengths { draws: self.order.draws, warmup: self.order.warmup };
         let streams = (0..self.order.chains).map(|c| self.stream(&format!("nuts {c}"))).collect();
         let all = log_sum_exp(&self.peaks.iter().map(|p| Laplace::at(p).log_z).collect::<Vec<_>>());
         if libm::exp(all - Laplace::at(&self.peaks[0]).log_z) > 1.0 + SECOND_PEAK {
@@ -141,7 +140,8 @@ impl Task<'_> {
         let short = (self.peaks[0].value - found.height).max(0.0);
         let sample = self.in_theta(&in_z);
         let batches = batches(&sample, &found.influence, found.log_z);
-        let se = libm::hypot(error_of_mean(batches.iter().map(|b| b.log_z)), short);
+        let each: Vec<f64> = batches.iter().map(|b| b.log_z).collect();
+        let se = libm::hypot(error_of_mean(&each), short);
         let mut summary = self.summary(Local::LaplaceMetropolis, Estimate::new(found.log_z, se));
         self.describe_chains(&mut summary, &sample);
         summary.batches = batches;

@@ -6,7 +6,7 @@ use crate::estimate::chains::{ParameterDiagnostics, ess};
 use crate::estimate::newton;
 use crate::math::{Cholesky, Matrix};
 use crate::model::{Model, Subposterior, unbounded};
-use crate::sample::jump::{self, Field, JumpChain, Lengths, Moves, Place};
+use crate::sample::jump::{self, Field, JumpChain, JumpLengths, Moves, Place};
 use crate::space::{Space, Subset};
 use crate::target::{Mode, Target};
 use crate::{Error, Result};
@@ -54,7 +54,7 @@ impl ExploreOrder {
 
 /// A subposterior's moments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Moments {
+pub struct VisitMoments {
     /// Mean of the model's own parameters, in order.
     pub mean: Vec<f64>,
     /// Their covariance.
@@ -71,7 +71,7 @@ pub struct Visited {
     /// How often in each run of draws: runs of a chain stand together.
     pub visits: Vec<u32>,
     /// Where its parameters were.
-    pub moments: Moments,
+    pub moments: VisitMoments,
 }
 
 impl Visited {
@@ -116,7 +116,7 @@ pub fn explore(
     }
     let field = Field::new(target, space, climb)?;
     unbounded::refuse(model, target, field.peak())?;
-    let lengths = Lengths {
+    let lengths = JumpLengths {
         chains: order.chains,
         warmup: order.warmup,
         draws: order.draws,
@@ -196,15 +196,15 @@ fn visited(
                 draws.push(chain.theta(k));
             }
         }
-        let moments = Moments::of(&place, &draws);
+        let moments = VisitMoments::of(&place, &draws);
         models.push(Visited { model, visits, moments });
     }
     Ok((models, distinct))
 }
 
-impl Moments {
+impl VisitMoments {
     /// Those of draws, where there are enough.
-    pub(super) fn of(place: &Place, draws: &[&[f64]]) -> Moments {
+    pub(super) fn of(place: &Place, draws: &[&[f64]]) -> VisitMoments {
         let d = place.coordinates.len();
         let from_draws = || {
             if draws.len() < DRAWS_PER_PARAMETER * d.max(2) {
@@ -221,13 +221,13 @@ impl Moments {
             let count = draws.len() as f64;
             let effective = ess(&[&distances]).unwrap_or(0.25 * count).min(count);
             let finite = mean.iter().chain(covariance.data()).all(|x| x.is_finite());
-            finite.then_some(Moments { mean, covariance, effective: Some(effective) })
+            finite.then_some(VisitMoments { mean, covariance, effective: Some(effective) })
         };
         from_draws().unwrap_or_else(|| {
             let (mean, precision) = place.normal();
             let factor = Cholesky::new(&precision);
             let covariance = factor.map_or_else(|| Matrix::identity(d), |f| f.inverse());
-            Moments { mean, covariance, effective: None }
+            VisitMoments { mean, covariance, effective: None }
         })
     }
 }

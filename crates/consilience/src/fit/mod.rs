@@ -6,14 +6,14 @@ mod pair;
 mod report;
 
 pub use explore::{
-    Exploration, ExploreOrder, MOST_NUMBERS, Moments, VISIT_BATCHES, Visited, explore,
+    Exploration, ExploreOrder, MOST_NUMBERS, VISIT_BATCHES, VisitMoments, Visited, explore,
 };
 pub use pair::Factor;
 pub use report::{Augmentation, Diagnostics, FitOrder, Summary};
 
 use crate::estimate::bridge::Warp;
 use crate::estimate::importance::Weighted;
-use crate::estimate::newton::{self, Found};
+use crate::estimate::newton::{self, NewtonFound};
 use crate::estimate::search::{self, Search, Settings};
 use crate::estimate::{Estimate, Laplace, Linear, Mode, Shape};
 use crate::math::{Cholesky, LOG_2PI, Matrix, Stream, stream};
@@ -143,7 +143,7 @@ fn quadrature(target: &Subposterior) -> Result<Option<Summary>> {
     let coordinates = Coordinates::new(target.priors(), target.share());
     let mode = newton::find_mode(&Warped::new(target, &coordinates), TOLERANCE, 200).ok();
     let (at, precision) = match &mode {
-        Some(Found { mode, .. }) => (
+        Some(NewtonFound { mode, .. }) => (
             coordinates.theta(&mode.theta),
             coordinates.precision_of_theta(&mode.theta, &mode.precision),
         ),

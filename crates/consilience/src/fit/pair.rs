@@ -1,11 +1,11 @@
 //! Bayes factors of two models from jumps between them.
 
-use super::explore::Moments;
+use super::explore::VisitMoments;
 use crate::Error;
 use crate::Result;
 use crate::estimate::Estimate;
 use crate::estimate::chains::ess;
-use crate::sample::jump::{Field, Lengths, PairChain, jump_between};
+use crate::sample::jump::{Field, JumpLengths, PairChain, jump_between};
 use crate::space::Subset;
 use libm::{exp, log};
 use serde::{Deserialize, Serialize};
@@ -21,11 +21,11 @@ pub struct Factor {
     /// Jumps that were proposed from the first model and from the second.
     pub jumps: [u64; 2],
     /// Where the parameters of both were.
-    pub moments: [Moments; 2],
+    pub moments: [VisitMoments; 2],
 }
 
 /// The Bayes factor of the first of two models to the second.
-pub(super) fn factor(field: &Field, pair: [&Subset; 2], lengths: &Lengths) -> Result<Factor> {
+pub(super) fn factor(field: &Field, pair: [&Subset; 2], lengths: &JumpLengths) -> Result<Factor> {
     let chains = jump_between(field, pair, lengths)?;
     let tilt = chains[0].tilt;
     let side = |side: usize| -> Vec<f64> {
@@ -53,7 +53,7 @@ pub(super) fn factor(field: &Field, pair: [&Subset; 2], lengths: &Lengths) -> Re
     let bridged = settled(by_bridge(&first, &second))?;
     let moments = [0, 1].map(|k| {
         let place = field.place(pair[k]);
-        place.map(|place| Moments::of(&place, &draws(&chains, k, place.coordinates.len())))
+        place.map(|place| VisitMoments::of(&place, &draws(&chains, k, place.coordinates.len())))
     });
     let [a, b] = moments;
     let jumps = [first.len() as u64, second.len() as u64];

@@ -2,6 +2,7 @@
 
 use crate::Warning;
 use crate::estimate::chains::SampleDiagnostics;
+use crate::estimate::importance::error_of_mean;
 use crate::estimate::{Batch, Estimate, Shape};
 use crate::math::Matrix;
 use crate::study::Local;
@@ -100,7 +101,8 @@ impl Summary {
         else {
             return 0.0;
         };
-        let seen = error_of_mean(self.batches.iter().map(|batch| batch.log_z));
+        let each: Vec<f64> = self.batches.iter().map(|batch| batch.log_z).collect();
+        let seen = error_of_mean(&each);
         (se * se - seen * seen).max(0.0)
     }
 
@@ -108,11 +110,4 @@ impl Summary {
     pub fn is_normal(&self) -> bool {
         self.effective.is_none() && self.mean == self.mode
     }
-}
-
-/// The standard error of the mean of independent numbers, of which there are two or more.
-pub(super) fn error_of_mean(values: impl Iterator<Item = f64> + Clone) -> f64 {
-    let n = values.clone().count() as f64;
-    let mean = values.clone().sum::<f64>() / n;
-    (values.map(|v| (v - mean).powi(2)).sum::<f64>() / (n * (n - 1.0))).sqrt()
 }

@@ -49,7 +49,7 @@ const MOST_PANELS: usize = 2_000;
 
 /// A node of the rule that an integral came from.
 #[derive(Debug, Clone, Copy)]
-pub struct Node {
+pub struct LineNode {
     /// Where it is.
     pub x: f64,
     /// The cell that it stands for: the cells of all nodes cover the line as far as it counts.
@@ -66,10 +66,10 @@ pub struct Line {
     /// The estimated relative error.
     pub error: f64,
     /// The nodes from left to right, but for those that do not count.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<LineNode>,
 }
 
-impl Node {
+impl LineNode {
     /// What its cell adds to the integral, relative to e^`top`.
     pub fn mass(&self, top: f64) -> f64 {
         (self.cell.1 - self.cell.0) * exp(self.height - top)
@@ -135,7 +135,7 @@ pub fn integrate(
     accuracy: f64,
 ) -> Option<Line> {
     let peaks = peaks(g, mesh);
-    let mass = |peak: &Peak| peak.height + log(peak.width());
+    let mass = |peak: &LinePeak| peak.height + log(peak.width());
     let greatest = peaks.iter().map(mass).fold(f64::NEG_INFINITY, f64::max);
     if !greatest.is_finite() {
         return None;
@@ -201,7 +201,7 @@ fn refined(g: &dyn Fn(f64) -> f64, mut panels: Vec<Panel>, accuracy: f64, beyond
 }
 
 /// The nodes that count.
-fn nodes(panels: &[Panel], log_integral: f64) -> Vec<Node> {
+fn nodes(panels: &[Panel], log_integral: f64) -> Vec<LineNode> {
     let mut out = Vec::new();
     for panel in panels {
         let (middle, half) = (0.5 * (panel.from + panel.to), 0.5 * (panel.to - panel.from));
@@ -210,7 +210,7 @@ fn nodes(panels: &[Panel], log_integral: f64) -> Vec<Node> {
             let (place, weight, _) = node(i);
             let end = if i == 14 { panel.to } else { edge + half * weight };
             if height + log(end - edge) > log_integral - NEGLIGIBLE {
-                out.push(Node { x: middle + half * place, cell: (edge, end), height });
+                out.push(LineNode { x: middle + half * place, cell: (edge, end), height });
             }
             edge = end;
         }
@@ -219,21 +219,21 @@ fn nodes(panels: &[Panel], log_integral: f64) -> Vec<Node> {
 }
 
 /// A local maximum between two points that are about half a nat lower, or as close as numbers come.
-struct Peak {
+struct LinePeak {
     from: f64,
     at: f64,
     to: f64,
     height: f64,
 }
 
-impl Peak {
+impl LinePeak {
     fn width(&self) -> f64 {
         self.to - self.from
     }
 }
 
 /// All peaks that show on the mesh, which is made longer where g still rises at its ends.
-fn peaks(g: &dyn Fn(f64) -> f64, mesh: &[f64]) -> Vec<Peak> {
+fn peaks(g: &dyn Fn(f64) -> f64, mesh: &[f64]) -> Vec<LinePeak> {
     let mut points: Vec<(f64, f64)> = mesh.iter().map(|&x| (x, floor(g(x)))).collect();
     for _end in 0..2 {
         // The ends in turn, each as the last of the list.
@@ -271,7 +271,7 @@ fn refine(
     mut low: (f64, f64),
     mut top: (f64, f64),
     mut high: (f64, f64),
-) -> Peak {
+) -> LinePeak {
     const GOLDEN: f64 = 0.381_966_011_250_105;
     for _ in 0..200 {
         let close = high.0 - low.0 <= 16.0 * f64::EPSILON * top.0.abs();
@@ -295,7 +295,7 @@ fn refine(
             high = probe;
         }
     }
-    Peak { from: low.0, at: top.0, to: high.0, height: top.1 }
+    LinePeak { from: low.0, at: top.0, to: high.0, height: top.1 }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// A dense matrix, stored row after row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Stored")]
+#[serde(try_from = "SentMatrix")]
 pub struct Matrix {
     rows: usize,
     cols: usize,
@@ -16,17 +16,17 @@ pub struct Matrix {
 
 /// A matrix as it comes from a file, which may lie about its size.
 #[derive(Deserialize)]
-struct Stored {
+struct SentMatrix {
     rows: usize,
     cols: usize,
     data: Vec<f64>,
 }
 
-impl TryFrom<Stored> for Matrix {
+impl TryFrom<SentMatrix> for Matrix {
     type Error = &'static str;
 
-    fn try_from(stored: Stored) -> Result<Matrix, Self::Error> {
-        let Stored { rows, cols, data } = stored;
+    fn try_from(stored: SentMatrix) -> Result<Matrix, Self::Error> {
+        let SentMatrix { rows, cols, data } = stored;
         match rows.checked_mul(cols) {
             Some(size) if size == data.len() => Ok(Matrix { rows, cols, data }),
             _ => Err("a matrix with more or fewer values than its size says"),

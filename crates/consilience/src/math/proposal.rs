@@ -30,7 +30,7 @@ pub fn log_defensive(d: f64, q: f64, t_share: f64, df: f64) -> f64 {
 
 /// A defensive mixture (1 − share)·N(m, FF') + share·t(df, m, FF').
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(into = "Sent", try_from = "Sent")]
+#[serde(into = "SentProposal", try_from = "SentProposal")]
 pub struct Proposal {
     mean: Vec<f64>,
     /// F: θ = m + F·z. Lower or upper triangular; only its product is used.
@@ -46,7 +46,7 @@ pub struct Proposal {
 
 /// A proposal as it travels: all that draws are made of.
 #[derive(Serialize, Deserialize)]
-struct Sent {
+struct SentProposal {
     mean: Vec<f64>,
     /// Whether the factor is lower triangular; else it is upper.
     lower: bool,
@@ -57,22 +57,22 @@ struct Sent {
     df: f64,
 }
 
-impl From<Proposal> for Sent {
-    fn from(proposal: Proposal) -> Sent {
+impl From<Proposal> for SentProposal {
+    fn from(proposal: Proposal) -> SentProposal {
         let Proposal { mean, factor, sides, t_share, df, .. } = proposal;
         let d = mean.len();
         let lower = (0..d).all(|i| factor.row(i)[i + 1..].iter().all(|x| *x == 0.0));
         let row = |i: usize| if lower { &factor.row(i)[..=i] } else { &factor.row(i)[i..] };
         let triangle = (0..d).flat_map(|i| row(i).to_vec()).collect();
-        Sent { mean, lower, factor: triangle, sides, t_share, df }
+        SentProposal { mean, lower, factor: triangle, sides, t_share, df }
     }
 }
 
-impl TryFrom<Sent> for Proposal {
+impl TryFrom<SentProposal> for Proposal {
     type Error = &'static str;
 
-    fn try_from(sent: Sent) -> Result<Proposal, Self::Error> {
-        let Sent { mean, lower, factor: triangle, sides, t_share, df } = sent;
+    fn try_from(sent: SentProposal) -> Result<Proposal, Self::Error> {
+        let SentProposal { mean, lower, factor: triangle, sides, t_share, df } = sent;
         let d = mean.len();
         let fits = Some(2 * triangle.len()) == d.checked_mul(d + 1);
         let finite = mean.iter().chain(&triangle).all(|x| x.is_finite());

@@ -30,12 +30,12 @@ pub struct Drawing {
     /// The number of their stream.
     pub seed: u64,
     /// Where their normal numbers are from.
-    pub source: Source,
+    pub source: PointSource,
 }
 
 /// Where the normal numbers of draws are from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Source {
+pub enum PointSource {
     /// The stream.
     Plain,
     /// The stream, and then their negatives.
@@ -49,9 +49,11 @@ impl Drawing {
     pub fn draws(&self) -> Draws {
         let mut rng = stream(self.seed, 0, 0, "draws");
         match &self.source {
-            Source::Plain => self.mixture.draw(self.count, &mut rng),
-            Source::Mirrored => self.mixture.draw_mirrored(self.count, &mut rng),
-            Source::Even(even) => self.mixture.draw_evenly(self.count, &mut even.clone(), &mut rng),
+            PointSource::Plain => self.mixture.draw(self.count, &mut rng),
+            PointSource::Mirrored => self.mixture.draw_mirrored(self.count, &mut rng),
+            PointSource::Even(even) => {
+                self.mixture.draw_evenly(self.count, &mut even.clone(), &mut rng)
+            }
         }
     }
 }
@@ -134,13 +136,13 @@ mod tests {
         let second = Proposal::from_covariance(vec![0.1, 7.0], &factor, 0.1, 5.0)
             .with_sides(vec![(0.7, 1.9), (1.0, 0.3)]);
         let mixture = Mixture::new(vec![(0.3, first.clone()), (0.7, second.clone())]);
-        let drawing = Drawing { mixture, count: 100, seed: 7, source: Source::Plain };
+        let drawing = Drawing { mixture, count: 100, seed: 7, source: PointSource::Plain };
         let mut even = Sobol::new(&mut stream(1, 2, 3, "test"));
         even.skip(48);
         vec![
             Rule::Draws(drawing.clone()),
-            Rule::Draws(Drawing { source: Source::Mirrored, ..drawing.clone() }),
-            Rule::Draws(Drawing { source: Source::Even(even), ..drawing }),
+            Rule::Draws(Drawing { source: PointSource::Mirrored, ..drawing.clone() }),
+            Rule::Draws(Drawing { source: PointSource::Even(even), ..drawing }),
             Rule::Probes(vec![first, second]),
         ]
     }

@@ -4,11 +4,12 @@ use super::Plan;
 use super::outline::{Outline, at_formula};
 use super::room::{Room, bytes_in_words};
 use crate::compare::PartitionReport;
+use crate::data::misread::{Misread, misread};
 use crate::data::read::{Bound, Reader, Wanted, column_names};
-use crate::data::split::{Partition, Rule, Strata, split};
+use crate::data::split::{Partition, SplitRule, Strata, split};
 use crate::data::{
-    Codebook, Gathering, Request, Scratch, ShardData, Table, Tables, Terms, agree_or_blame,
-    describe,
+    Codebook, Expr, Function, Gathering, Request, Scratch, ShardData, Table, Tables, Terms,
+    agree_or_blame, describe,
 };
 use crate::draft::file_hash;
 use crate::engine::{Clock, Observer};
@@ -165,8 +166,9 @@ impl Gathered {
             }
             (split.by, by) = (SplitBy::File, "given".to_string());
         }
-        let complete = complete(&outline.study, &room, Place::default(), |rows| {
-            rows.take(tables.read(&outline.columns())?)?;
+        let format = outline.study.data.text_format();
+        let complete = complete(&outline, &room, Place::default(), |rows| {
+            rows.take(tables.read(&outline.columns(), &format)?)?;
             Ok(0)
         })?;
         let gathered = Gathered::split(outline, complete, &split, by, &room)?;
@@ -177,7 +179,7 @@ impl Gathered {
     fn split(
         outline: Outline,
         complete: Complete,
-        split: &Rule,
+        split: &SplitRule,
         by: String,
         room: &Room,
     ) -> Result<Gathered> {
@@ -242,7 +244,7 @@ pub(crate) fn read_complete(
         ..Reader::new(&format)
     };
     let place = files.first().map(Place::file).unwrap_or_default();
-    complete(&outline.study, room, place, |rows| {
+    complete(outline, room, place, |rows| {
         if room.is_bounded() {
             let source = reader.source(files, &Wanted::Named(&wanted))?;
             source.blocks(BATCH).try_for_each(|block| rows.take(block?))?;
@@ -258,12 +260,12 @@ pub(crate) fn read_complete(
 /// Deals with missing values as a study says. `read` hands on rows and says how many comment lines it
 /// passed over; `place` is where all of them come from.
 fn complete(
-    study: &Study,
+    outline: &Outline,
     room: &Room,
     place: Place,
     read: impl FnOnce(&mut CompleteRows) -> Result<u64>,
 ) -> Result<Complete> {
-    let mut rows = CompleteRows::new(study, room);
+    let mut rows = CompleteRows::new(&outline.study, room);
     let comments = read(&mut rows)?;
     let mut warnings = Vec::new();
     if comments > 0 {
@@ -272,6 +274,7 @@ fn complete(
         warnings
             .push(Warning::new(Level::Note, "comments", message, advice).value(comments as f64));
     }
+    warnings.extend(meant_as_numbers(outline, std::mem::take(&mut rows.misread))?);
     let (data, dropped) = rows.finish(place)?;
     if dropped > 0 {
         let message = format!(
@@ -292,15 +295,20 @@ struct CompleteRows<'a> {
     dropped: usize,
     /// How many values each column misses.
     missing: Vec<(String, usize)>,
+    /// Columns that seem to be of numbers, and are text; known from the first rows on, as levels are.
+    misread: Option<Vec<Misread>>,
 }
 
 impl<'a> CompleteRows<'a> {
     fn new(study: &'a Study, room: &'a Room) -> CompleteRows<'a> {
         let rows = Gathering::new(room.rows, &room.folder);
-        CompleteRows { study, rows, dropped: 0, missing: Vec::new() }
+        CompleteRows { study, rows, dropped: 0, missing: Vec::new(), misread: None }
     }
 
     fn take(&mut self, block: Table) -> Result<()> {
+        let comma = self.study.data.decimal == ',';
+        let misread = self.misread.get_or_insert_with(|| misread(&block, comma));
+        misread.iter_mut().for_each(|one| one.look(&block));
         match block.complete_rows() {
             None => self.rows.take(block),
             Some(rows) => {
@@ -337,6 +345,40 @@ impl<'a> CompleteRows<'a> {
     }
 }
 
+/// Of columns of text that seem to be of numbers, those that the formulas take as they are: an error, or a caution
+/// where they may be categories.
+fn meant_as_numbers(outline: &Outline, misread: Option<Vec<Misread>>) -> Result<Vec<Warning>> {
+    let own = |expr: &Expr| match expr {
+        Expr::Column(name) => Some(name.clone()),
+        Expr::Call(function, inner) if *function != Function::Factor => match &**inner {
+            Expr::Column(name) => Some(name.clone()),
+            _ => None,
+        },
+        Expr::Poly(inner, _) => inner.columns().pop(),
+        _ => None,
+    };
+    let taken = |terms: &Terms| -> Vec<String> {
+        let all = terms.variables.iter().chain([&terms.response]).chain(&terms.offsets);
+        all.filter_map(own).collect()
+    };
+    let taken: BTreeSet<String> = outline.terms.iter().flat_map(taken).collect();
+    let outcomes: BTreeSet<String> =
+        outline.terms.iter().filter_map(|terms| own(&terms.response)).collect();
+    let mut warnings = Vec::new();
+    for one in misread.unwrap_or_default().into_iter().filter(|one| taken.contains(&one.column)) {
+        let stated = outline.study.schema.0.get(&one.column);
+        if stated.is_some_and(|entry| entry.levels.is_some()) {
+            continue;
+        }
+        // An outcome of so many levels would be refused for a reason that does not tell.
+        if one.certain || outcomes.contains(&one.column) {
+            return Err(one.error());
+        }
+        warnings.push(one.warning());
+    }
+    Ok(warnings)
+}
+
 /// `x: 12, z: 3`: the columns that miss most values, and how many.
 fn missing_counts(mut counts: Vec<(String, usize)>) -> String {
     counts.retain(|(_, missing)| *missing > 0);
@@ -349,7 +391,7 @@ fn missing_counts(mut counts: Vec<(String, usize)>) -> String {
 
 fn partition(
     study: &Study,
-    rule: &Rule,
+    rule: &SplitRule,
     data: &ShardData,
     terms: &[Terms],
     room: &Room,

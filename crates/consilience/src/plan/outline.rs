@@ -1,6 +1,7 @@
 //! What a study says about columns before any row is looked at.
 
 use super::codebook;
+use crate::data::read::ROW_NAMES;
 use crate::data::{Formula, Terms};
 use crate::error::suggestion;
 use crate::model::Family;
@@ -200,6 +201,8 @@ fn not_meant(study: &Study) -> Vec<String> {
     if let SplitBy::Column(name) = &study.split.by {
         exclude.push(name.clone());
     }
+    // Names of rows are no predictor, and numbers of rows least of all.
+    exclude.push(ROW_NAMES.to_string());
     exclude
 }
 

@@ -23,7 +23,7 @@ const STEP: f64 = 1e-3;
 /// Asks for log f_s with gradient, Hessian and third derivatives, at one point of each model. Third derivatives
 /// only shape what draws come from, so differences of Hessians are good enough.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(into = "wire::Asked", try_from = "wire::Asked")]
+#[serde(into = "wire::AskedModels", try_from = "wire::AskedModels")]
 pub struct Cubic(pub Vec<Points>);
 
 impl Kind for Cubic {

@@ -18,7 +18,7 @@ const MOST_POINTS: usize = 100;
 
 /// Asks for log f_s, its gradient and Hessian at every point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(into = "wire::Asked", try_from = "wire::Asked")]
+#[serde(into = "wire::AskedModels", try_from = "wire::AskedModels")]
 pub struct Expand(pub Vec<Points>);
 
 impl Kind for Expand {

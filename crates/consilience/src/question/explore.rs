@@ -4,7 +4,7 @@ use super::Kind;
 use super::checks::{self, Fault, ensure, finite, numbers};
 use crate::Result;
 use crate::estimate::Estimate;
-use crate::fit::{Exploration, ExploreOrder, Factor, MOST_NUMBERS, Moments, explore};
+use crate::fit::{Exploration, ExploreOrder, Factor, MOST_NUMBERS, VisitMoments, explore};
 use crate::model::{Model, Share};
 use crate::sample::jump::Tally;
 use crate::shard::Shard;
@@ -164,9 +164,9 @@ impl Kind for Explore {
 }
 
 impl Explore {
-    fn moments(&self, model: &Subset, found: &Moments) -> Fault {
+    fn moments(&self, model: &Subset, found: &VisitMoments) -> Fault {
         let d = self.space.coordinates(model).len();
-        let Moments { mean, covariance, effective } = found;
+        let VisitMoments { mean, covariance, effective } = found;
         ensure(mean.len() == d && finite(mean), "a mean in it is not sound")?;
         ensure(covariance.is_sound(d, d), "a covariance in it is not sound")?;
         ensure(!checks::indefinite(covariance), "a covariance in it is not positive definite")?;

@@ -33,7 +33,7 @@ const MUCH_WORK: f64 = 1e7;
 /// peak. Parabolas of shards add up to one of all the rows, whose peak is near that of the whole likelihood.
 /// The point of each model is where to begin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(into = "wire::Asked", try_from = "wire::Asked")]
+#[serde(into = "wire::AskedModels", try_from = "wire::AskedModels")]
 pub struct Locate(pub Vec<Points>);
 
 impl Kind for Locate {

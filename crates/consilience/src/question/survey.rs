@@ -143,7 +143,7 @@ impl Kind for Survey {
 
 /// What some rows say of one column.
 #[derive(Clone, Copy, Default)]
-struct Column {
+struct SurveyColumn {
     /// Observations in which it is not 0.
     nonzero: f64,
     square: f64,
@@ -167,9 +167,12 @@ fn survey(data: &ShardData, family: Family, design: &Recipe, units: bool) -> Res
     if parts.is_empty() {
         parts.push(design.part(&[]));
     }
-    let mut all = Found { columns: vec![Column::default(); numbers.len()], ..Found::default() };
+    let mut all = SurveyFound {
+        columns: vec![SurveyColumn::default(); numbers.len()],
+        ..SurveyFound::default()
+    };
     for batches in data.batches(ROWS).chunks(CHUNKS) {
-        let chunks = over_chunks(batches.len(), |k| -> Result<Found> {
+        let chunks = over_chunks(batches.len(), |k| -> Result<SurveyFound> {
             let look = |table: &Table| look(table, family, &parts, units);
             let mut pieces = data.pieces(batches[k].clone(), PIECE, look)?.into_iter();
             let mut chunk = pieces.next().expect("one piece at least");
@@ -180,7 +183,7 @@ fn survey(data: &ShardData, family: Family, design: &Recipe, units: bool) -> Res
             all.merge(chunk?);
         }
     }
-    let Found { observations, mut columns, mut offset } = all;
+    let SurveyFound { observations, mut columns, mut offset } = all;
     for (column, name) in columns.iter_mut().zip(design.names()) {
         // Squares overflow long before the numbers do.
         if !column.square.is_finite() {
@@ -201,14 +204,14 @@ fn survey(data: &ShardData, family: Family, design: &Recipe, units: bool) -> Res
 
 /// What some rows say.
 #[derive(Default)]
-struct Found {
+struct SurveyFound {
     observations: f64,
-    columns: Vec<Column>,
+    columns: Vec<SurveyColumn>,
     offset: Moments,
 }
 
-impl Found {
-    fn merge(&mut self, other: Found) {
+impl SurveyFound {
+    fn merge(&mut self, other: SurveyFound) {
         self.observations += other.observations;
         self.offset = self.offset.merge(other.offset);
         for (sum, more) in self.columns.iter_mut().zip(other.columns) {
@@ -220,8 +223,8 @@ impl Found {
 }
 
 /// What a piece says of a design that is given in parts.
-fn look(table: &Table, family: Family, parts: &[Recipe], units: bool) -> Result<Found> {
-    let mut all = Found::default();
+fn look(table: &Table, family: Family, parts: &[Recipe], units: bool) -> Result<SurveyFound> {
+    let mut all = SurveyFound::default();
     for (k, part) in parts.iter().enumerate() {
         let found = part.design(table)?;
         let weights = found.weights.as_deref();
@@ -235,7 +238,7 @@ fn look(table: &Table, family: Family, parts: &[Recipe], units: bool) -> Result<
         let column = |values: &Vec<f64>| {
             let moments = if units { Moments::of(values, weights) } else { Moments::default() };
             let (nonzero, square) = sizes(values, weights);
-            Column { nonzero, square, moments }
+            SurveyColumn { nonzero, square, moments }
         };
         all.columns.extend(found.columns.iter().map(column));
     }

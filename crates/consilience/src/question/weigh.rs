@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Asks for log f_s at every point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(into = "wire::Asked", try_from = "wire::Asked")]
+#[serde(into = "wire::AskedModels", try_from = "wire::AskedModels")]
 pub struct Weigh(pub Vec<Points>);
 
 impl Weigh {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Models, and points of the parameters of each.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct AskedModels {
     designs: Vec<Arc<Recipe>>,
     models: Vec<Asking>,
 }
@@ -22,20 +22,20 @@ pub(super) struct Asked {
 struct Asking {
     name: String,
     parameters: Vec<Parameter>,
-    likelihood: Sent,
+    likelihood: SentPoints,
     share: Share,
-    at: Places,
+    at: ColumnPlaces,
 }
 
 /// Points, or how to make them.
 #[derive(Debug, Serialize, Deserialize)]
-enum Places {
+enum ColumnPlaces {
     Listed(Arc<Matrix>),
     Made(Arc<Rule>),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-enum Sent {
+enum SentPoints {
     /// The numbers of a design and of its columns.
     Regression {
         family: Family,
@@ -46,8 +46,8 @@ enum Sent {
     Foreign(String),
 }
 
-impl From<Vec<Points>> for Asked {
-    fn from(points: Vec<Points>) -> Asked {
+impl From<Vec<Points>> for AskedModels {
+    fn from(points: Vec<Points>) -> AskedModels {
         let mut designs: Vec<Arc<Recipe>> = Vec::new();
         let mut number = |design: &Arc<Recipe>| {
             // One and the same, not only equal: to compare all of them would take longer than to send them.
@@ -63,54 +63,54 @@ impl From<Vec<Points>> for Asked {
                 name: model.name.clone(),
                 parameters: model.parameters.clone(),
                 likelihood: match &model.body {
-                    Body::Regression(r) => Sent::Regression {
+                    Body::Regression(r) => SentPoints::Regression {
                         family: r.family,
                         design: number(&r.design),
                         active: r.active.clone(),
                         kernel: r.kernel,
                     },
-                    Body::Foreign { likelihood } => Sent::Foreign(likelihood.clone()),
+                    Body::Foreign { likelihood } => SentPoints::Foreign(likelihood.clone()),
                 },
                 share,
                 at: match rule {
-                    Some(rule) if rule.is_sound(model.dim()) => Places::Made(rule),
-                    _ => Places::Listed(thetas),
+                    Some(rule) if rule.is_sound(model.dim()) => ColumnPlaces::Made(rule),
+                    _ => ColumnPlaces::Listed(thetas),
                 },
             })
             .collect();
-        Asked { designs, models }
+        AskedModels { designs, models }
     }
 }
 
-impl TryFrom<Asked> for Vec<Points> {
+impl TryFrom<AskedModels> for Vec<Points> {
     type Error = &'static str;
 
-    fn try_from(asked: Asked) -> Result<Vec<Points>, Self::Error> {
-        let Asked { designs, models } = asked;
+    fn try_from(asked: AskedModels) -> Result<Vec<Points>, Self::Error> {
+        let AskedModels { designs, models } = asked;
         let made = models.iter().map(|asking| match &asking.at {
-            Places::Listed(_) => 0,
+            ColumnPlaces::Listed(_) => 0,
             // Points and the draws that they are made of are there at once.
-            Places::Made(rule) => 2 * rule.numbers().min(1 << 60) as u64,
+            ColumnPlaces::Made(rule) => 2 * rule.numbers().min(1 << 60) as u64,
         });
         if !room::take(made.fold(0, u64::saturating_add)) {
             return Err("rules that make more points than there may be");
         }
         let points = |asking: Asking| {
             let body = match asking.likelihood {
-                Sent::Regression { family, design, active, kernel } => {
+                SentPoints::Regression { family, design, active, kernel } => {
                     let design = designs.get(design as usize).cloned();
                     let design = design.ok_or("a model over a design that is not there")?;
                     Body::Regression(Regression { family, design, active, kernel })
                 }
-                Sent::Foreign(likelihood) => Body::Foreign { likelihood },
+                SentPoints::Foreign(likelihood) => Body::Foreign { likelihood },
             };
             let (name, parameters) = (asking.name, asking.parameters);
             let model = Arc::new(Model { name, parameters, body });
             match asking.at {
-                Places::Listed(thetas) => {
+                ColumnPlaces::Listed(thetas) => {
                     Ok(Points { model, share: asking.share, thetas, rule: None })
                 }
-                Places::Made(rule) => {
+                ColumnPlaces::Made(rule) => {
                     // Points are made of the model's priors, which somebody else may have written.
                     checks::model(&model).map_err(|_| "a model that does not hold together")?;
                     let points = Points::made(model, asking.share, rule);
@@ -125,16 +125,16 @@ impl TryFrom<Asked> for Vec<Points> {
 /// Gives a question about points this form on its way.
 macro_rules! travels_as_asked {
     ($kind:ident) => {
-        impl From<$kind> for Asked {
-            fn from(question: $kind) -> Asked {
+        impl From<$kind> for AskedModels {
+            fn from(question: $kind) -> AskedModels {
                 question.0.into()
             }
         }
 
-        impl TryFrom<Asked> for $kind {
+        impl TryFrom<AskedModels> for $kind {
             type Error = &'static str;
 
-            fn try_from(asked: Asked) -> Result<$kind, Self::Error> {
+            fn try_from(asked: AskedModels) -> Result<$kind, Self::Error> {
                 Ok($kind(asked.try_into()?))
             }
         }

@@ -234,8 +234,8 @@ fn question_digest(
     header: &QuestionHeader,
     posed: &Posed,
 ) -> std::result::Result<[u8; 32], String> {
-    struct Summed(Sha256);
-    impl Write for Summed {
+    struct SummedAnswers(Sha256);
+    impl Write for SummedAnswers {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             self.0.update(bytes);
             Ok(bytes.len())
@@ -253,7 +253,7 @@ fn question_digest(
         context.circle()?.iter().for_each(|(name, key)| sum.update(format!("{name} {key}\n")));
     }
     // Not made in memory first: a question may be large.
-    let sum = postcard::to_io(&posed.questions, Summed(sum));
+    let sum = postcard::to_io(&posed.questions, SummedAnswers(sum));
     Ok(sum.expect("a question can always be written").0.finalize().into())
 }
 

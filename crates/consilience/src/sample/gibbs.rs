@@ -119,7 +119,7 @@ impl Conditional {
 }
 
 struct Sampler<'a> {
-    chunks: Vec<Chunk<'a>>,
+    chunks: Vec<RowChunk<'a>>,
     latents: Latents,
     /// w·V₀⁻¹, and w·V₀⁻¹m₀.
     prior_precision: Vec<f64>,
@@ -127,7 +127,7 @@ struct Sampler<'a> {
 }
 
 /// Some of the rows, with η, v and ω of each.
-struct Chunk<'a> {
+struct RowChunk<'a> {
     rows: &'a Rows,
     eta: Vec<f64>,
     v: Vec<f64>,
@@ -182,7 +182,7 @@ impl<'a> Sampler<'a> {
         };
         let chunk = |rows: &'a Rows| {
             let none = vec![0.0; rows.counts().len()];
-            Chunk { rows, eta: none.clone(), v: none.clone(), weights: none }
+            RowChunk { rows, eta: none.clone(), v: none.clone(), weights: none }
         };
         let chunks = rows.into_iter().map(chunk).collect();
         Ok(Sampler { chunks, latents, prior_precision, prior_pull })
@@ -208,7 +208,7 @@ impl<'a> Sampler<'a> {
     }
 }
 
-impl Chunk<'_> {
+impl RowChunk<'_> {
     fn draw(&mut self, theta: &[f64], latents: &Latents, rng: &mut Stream) -> Result<()> {
         self.rows.predict(theta, &mut self.eta);
         if self.eta.iter().any(|eta| !eta.is_finite()) {

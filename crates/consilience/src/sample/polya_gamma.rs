@@ -39,11 +39,11 @@ const SURE: u64 = 2036;
 #[derive(Debug, Clone)]
 pub struct PolyaGamma {
     /// What is known beforehand at z = i/`STEPS`.
-    table: Vec<Entry>,
+    table: Vec<TableEntry>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct TableEntry {
     /// The chance of the left piece.
     left: f64,
     tangent: Tangent,
@@ -58,7 +58,7 @@ impl Default for PolyaGamma {
 impl PolyaGamma {
     /// Makes the table.
     pub fn new() -> PolyaGamma {
-        let entry = |z: f64| Entry { left: left_chance(z), tangent: Tangent::new(z) };
+        let entry = |z: f64| TableEntry { left: left_chance(z), tangent: Tangent::new(z) };
         let entries = (FURTHEST * STEPS) as usize + 2;
         PolyaGamma { table: (0..entries).map(|i| entry(i as f64 / STEPS)).collect() }
     }
@@ -84,7 +84,7 @@ impl PolyaGamma {
         let place = z.min(FURTHEST) * STEPS;
         let i = place as usize;
         let part = place - i as f64;
-        let Entry { left, tangent } = self.table[i];
+        let TableEntry { left, tangent } = self.table[i];
         let near = left + part * (self.table[i + 1].left - left);
         Tilt { z, half_z2: 0.5 * z * z, near, tangent }
     }

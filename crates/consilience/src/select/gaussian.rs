@@ -81,7 +81,7 @@ struct Plane {
 }
 
 /// A node of the grid.
-struct Node {
+struct GaussianNode {
     log_sd: f64,
     sums: Sums,
 }
@@ -211,13 +211,13 @@ impl Plane {
         own
     }
 
-    fn grid(&self, space: &Space, top: usize) -> Result<Option<Vec<Node>>> {
+    fn grid(&self, space: &Space, top: usize) -> Result<Option<Vec<GaussianNode>>> {
         let space = &Plane::own(space, self.gain.len());
         let mut walk = walk(space);
         walk.top = (4 * top).max(64);
-        let node = |log_sd: f64| -> Result<Option<Node>> {
+        let node = |log_sd: f64| -> Result<Option<GaussianNode>> {
             let sums = space::sum(space, &self.at(log_sd), &walk)?;
-            Ok(sums.map(|sums| Node { log_sd, sums }))
+            Ok(sums.map(|sums| GaussianNode { log_sd, sums }))
         };
         if let Some(value) = self.log_sd.fixed() {
             return Ok(node(value)?.map(|node| vec![node]));
@@ -231,7 +231,7 @@ impl Plane {
         if peaks.is_empty() {
             return Ok(None);
         }
-        let mut nodes: Vec<(i64, Node)> = Vec::new();
+        let mut nodes: Vec<(i64, GaussianNode)> = Vec::new();
         let from = peaks[0].0;
         let mut best = f64::NEG_INFINITY;
         for (peak, _) in peaks {
@@ -296,7 +296,7 @@ impl Plane {
         peaks
     }
 
-    fn found(&self, space: &Space, grid: &[Node], top: usize) -> Result<Found> {
+    fn found(&self, space: &Space, grid: &[GaussianNode], top: usize) -> Result<Found> {
         let own = &Plane::own(space, self.gain.len());
         let step = if grid.len() > 1 { grid[1].log_sd - grid[0].log_sd } else { 1.0 };
         let heights: Vec<f64> = grid.iter().map(|node| node.sums.log_total).collect();
@@ -393,7 +393,12 @@ impl Plane {
     }
 
     /// Per parameter, over the models that have it: their share, and its first and second moments times that.
-    fn moments(&self, space: &Space, grid: &[Node], shares: &[f64]) -> Vec<(f64, f64, f64)> {
+    fn moments(
+        &self,
+        space: &Space,
+        grid: &[GaussianNode],
+        shares: &[f64],
+    ) -> Vec<(f64, f64, f64)> {
         let own = &Plane::own(space, self.gain.len());
         let mut moments = vec![(0.0, 0.0, 0.0); space.dim];
         let mut add = |j: usize, weight: f64, mean: f64, variance: f64| {

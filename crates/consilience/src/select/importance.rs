@@ -164,7 +164,7 @@ fn models<'p>(picture: &'p Picture, pairs: usize, rng: &mut Stream) -> Result<Ve
             |(model, walked): (Subset, f64)| (model, walked, walked - weights.log_total, walked);
         return known(picture, drawn.into_iter().map(with).collect());
     }
-    let list = List::new(picture);
+    let list = HeaviestModels::new(picture);
     let share = |part: f64| (part * pairs as f64) as usize;
     let (by_root, by_top) = (share(BY_ROOT).max(1), share(BY_TOP).max(1));
     let by_sides = if list.sides.is_empty() { 0 } else { share(BY_SIDES) };
@@ -229,7 +229,7 @@ fn known<'p>(picture: &'p Picture, drawn: Vec<(Subset, f64, f64, f64)>) -> Resul
 }
 
 /// The heaviest models, by what is known of them now.
-struct List {
+struct HeaviestModels {
     /// With log w of the walk, heaviest first.
     models: Vec<(Subset, f64)>,
     numbers: HashMap<Subset, usize>,
@@ -242,8 +242,8 @@ struct List {
     sides: Vec<f64>,
 }
 
-impl List {
-    fn new(picture: &Picture) -> List {
+impl HeaviestModels {
+    fn new(picture: &Picture) -> HeaviestModels {
         let walked: HashMap<Subset, f64> = picture.weights.top.iter().copied().collect();
         let heaviest = picture.heaviest();
         let shares: Vec<f64> = heaviest.iter().map(|(_, w)| exp(w - picture.log_total)).collect();
@@ -255,7 +255,7 @@ impl List {
             shares[k] * on.map(|&t| 1.0 / rarer(t)).sum::<f64>()
         };
         let sides: Vec<f64> = heaviest.iter().enumerate().map(side).collect();
-        List {
+        HeaviestModels {
             models: heaviest
                 .iter()
                 .map(|(m, w)| (*m, walked.get(m).copied().unwrap_or(*w)))

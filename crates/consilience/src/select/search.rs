@@ -8,6 +8,7 @@ use super::report::SelectDiagnostics;
 use crate::combine::Setting;
 use crate::engine::{Progress, Session};
 use crate::estimate::Estimate;
+use crate::estimate::importance::{LEAST_ESS, MOST_K_HAT};
 use crate::math::stream;
 use crate::space::{Space, Subset};
 use crate::study::Select;
@@ -35,10 +36,6 @@ const FAR: f64 = 1.0;
 
 /// Fewer pairs than this say nothing of a model by itself.
 const OWN_PAIRS: usize = 4;
-
-/// Fewer effective pairs than this, or a heavier tail, are no ground for an error bar.
-const LEAST_ESS: f64 = 100.0;
-const HEAVY: f64 = 0.7;
 
 pub(super) fn find(
     session: &Session,
@@ -219,9 +216,9 @@ fn warnings(
         );
         warnings.push(bad("low-ess", message).value(ess));
     }
-    if let Some(k_hat) = k_hat.filter(|k| *k > HEAVY) {
+    if let Some(k_hat) = k_hat.filter(|k| *k > MOST_K_HAT) {
         let message = format!(
-            "the weights of draws have a heavy tail (k̂ = {k_hat:.2}, over {HEAVY}): their error bars may be too small"
+            "the weights of draws have a heavy tail (k̂ = {k_hat:.2}, over {MOST_K_HAT}): their error bars may be too small"
         );
         warnings.push(bad("pareto-k", message).value(k_hat));
     }

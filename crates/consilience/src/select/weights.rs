@@ -36,12 +36,12 @@ pub(super) struct Weights {
     /// The share of all models' weight in models that nobody looked at: at most, or about with an error.
     pub unseen: Estimate,
     /// Standard errors of the above, where chains have estimated them; 0 after a walk.
-    pub errors: Errors,
-    kind: Kind,
+    pub errors: WeightErrors,
+    kind: WeightsKind,
 }
 
 /// Standard errors of what chains say about all models.
-pub(super) struct Errors {
+pub(super) struct WeightErrors {
     /// ∞ where two chains never met.
     pub log_total: f64,
     pub inclusion: Vec<f64>,
@@ -49,9 +49,9 @@ pub(super) struct Errors {
 }
 
 /// Models with log w.
-type Weighted = Vec<(Subset, f64)>;
+type WeightedModel = Vec<(Subset, f64)>;
 
-enum Kind {
+enum WeightsKind {
     Walked(Sums),
     /// The models that chains came by, with log w and the weight of all visits.
     Visited(Vec<(Subset, f64, f64)>),
@@ -83,8 +83,12 @@ impl Weights {
             top: sums.top.clone(),
             models: sums.visited,
             unseen: Estimate::new(exp(sums.log_rest - sums.log_total).min(1.0), 0.0),
-            errors: Errors { log_total: 0.0, inclusion: vec![0.0; p], sizes: vec![0.0; p + 1] },
-            kind: Kind::Walked(sums),
+            errors: WeightErrors {
+                log_total: 0.0,
+                inclusion: vec![0.0; p],
+                sizes: vec![0.0; p + 1],
+            },
+            kind: WeightsKind::Walked(sums),
         }))
     }
 
@@ -108,18 +112,18 @@ impl Weights {
             top,
             models: found.models.len() as f64,
             unseen: Estimate::new(found.unseen, found.unseen_se),
-            errors: Errors {
+            errors: WeightErrors {
                 log_total: found.log_total_se,
                 inclusion: found.inclusion_se,
                 sizes: found.sizes.iter().map(|s| s.1).collect(),
             },
-            kind: Kind::Visited(found.models),
+            kind: WeightsKind::Visited(found.models),
         })
     }
 
     /// Whether they are the same however long one looks.
     pub(super) fn is_exact(&self) -> bool {
-        matches!(self.kind, Kind::Walked(_))
+        matches!(self.kind, WeightsKind::Walked(_))
     }
 
     /// Models at these positions, ascending, of the cumulative distributions of w and of √w; of the visits alone
@@ -130,15 +134,15 @@ impl Weights {
         quadratic: &Quadratic,
         by_weight: &[f64],
         by_root: &[f64],
-    ) -> (Weighted, Weighted) {
+    ) -> (WeightedModel, WeightedModel) {
         match &self.kind {
-            Kind::Walked(sums) => space::draw(space, quadratic, sums, by_weight, by_root),
-            Kind::Visited(models) => (pick(models, by_weight), Vec::new()),
+            WeightsKind::Walked(sums) => space::draw(space, quadratic, sums, by_weight, by_root),
+            WeightsKind::Visited(models) => (pick(models, by_weight), Vec::new()),
         }
     }
 }
 
-fn pick(models: &[(Subset, f64, f64)], positions: &[f64]) -> Weighted {
+fn pick(models: &[(Subset, f64, f64)], positions: &[f64]) -> WeightedModel {
     let total: f64 = models.iter().map(|m| m.2).sum();
     let (mut passed, mut k) = (0.0, 0);
     let mut drawn = Vec::with_capacity(positions.len());

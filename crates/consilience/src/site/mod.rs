@@ -12,7 +12,7 @@ mod rows;
 
 pub use answer::{Asked, SiteAnswer, answer};
 pub use explain::{as_json, explain, look};
-pub use policy::{Budget, LogEntry, Policy};
+pub use policy::{LogEntry, Policy, PolicyBudget};
 pub use rows::RowsUsed;
 
 pub use crate::run::{Key, OTHER, check_name};

@@ -118,7 +118,7 @@ pub(super) struct Cost {
 
 /// What a site has answered so far, and what its policy leaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Budget {
+pub struct PolicyBudget {
     /// Questions answered, and how many may be.
     pub questions: (u64, Option<u64>),
     /// Points answered, and how many may be.
@@ -264,7 +264,7 @@ impl Policy {
     }
 
     /// What was answered so far.
-    pub fn budget(&self, log: &[LogEntry]) -> Budget {
+    pub fn budget(&self, log: &[LogEntry]) -> PolicyBudget {
         let questions: BTreeSet<(&str, &str)> =
             log.iter().map(|e| (e.question.as_str(), e.site.as_str())).collect();
         let mut counted = BTreeSet::new();
@@ -272,7 +272,7 @@ impl Policy {
         let new = log.iter().filter(|e| counted.insert((e.question.as_str(), e.site.as_str())));
         let points = new.map(|e| e.points).fold(0, u64::saturating_add);
         let designs: BTreeSet<&String> = log.iter().flat_map(|e| &e.designs).collect();
-        Budget {
+        PolicyBudget {
             questions: (questions.len() as u64, self.max_questions),
             points: (points, self.max_points),
             designs: (designs.len() as u64, self.max_designs),
@@ -289,7 +289,7 @@ impl Policy {
         if log.iter().any(|entry| entry.question == question && entry.site == site) {
             return Ok(());
         }
-        let Budget { questions, points, designs } = self.budget(log);
+        let PolicyBudget { questions, points, designs } = self.budget(log);
         let known: BTreeSet<&String> = log.iter().flat_map(|e| &e.designs).collect();
         let new_designs = cost.designs.iter().filter(|d| !known.contains(d)).count() as u64;
         let each = [

@@ -11,7 +11,7 @@ use crate::math::{Cholesky, Matrix};
 const SIZES: usize = 8;
 
 /// What subtrees are measured by.
-pub(super) struct Bounds {
+pub(super) struct WalkBounds {
     /// A subtree that holds no more than this is left out.
     pub least: f64,
     /// The largest log prior of a model.
@@ -23,15 +23,15 @@ pub(super) struct Bounds {
 }
 
 /// Bounds on parts of a node.
-pub(super) struct Part {
+pub(super) struct BoundPart {
     /// The models of which this undecided term is the first that they take.
     pub first: f64,
     /// The same of this one and all after it.
     pub from_here: f64,
 }
 
-impl Bounds {
-    pub fn new(log_prior: &[f64], least: f64) -> Bounds {
+impl WalkBounds {
+    pub fn new(log_prior: &[f64], least: f64) -> WalkBounds {
         let top = log_prior.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         // Never 0, so that no bound is: what is too large times too small would be no number.
         let prior: Vec<f64> =
@@ -40,7 +40,7 @@ impl Bounds {
         for k in (0..prior.len().saturating_sub(1)).rev() {
             largest[k] = largest[k].max(largest[k + 1]);
         }
-        Bounds { least, top, prior, largest }
+        WalkBounds { least, top, prior, largest }
     }
 
     /// The weight of a node's own model but for its prior, over the largest prior.
@@ -57,7 +57,7 @@ impl Bounds {
     }
 
     /// Bounds on the parts of a node, per undecided term.
-    pub fn parts(&self, tree: &Tree, view: &View) -> Vec<Part> {
+    pub fn parts(&self, tree: &Tree, view: &View) -> Vec<BoundPart> {
         let columns = view.cover.len();
         let slope: Vec<f64> =
             (0..columns).map(|j| view.matrix[start(j + 1, columns) - 1]).collect();
@@ -73,9 +73,9 @@ impl Bounds {
     }
 
     /// The parts' bounds if a model's exponent is at most `constant` + ½ Σ slopeⱼ²/coverⱼ over its columns.
-    fn separate(&self, tree: &Tree, view: &View, constant: f64, slope: &[f64]) -> Vec<Part> {
+    fn separate(&self, tree: &Tree, view: &View, constant: f64, slope: &[f64]) -> Vec<BoundPart> {
         let scale = self.scale(tree, view) * exp_upward(constant);
-        let mut parts: Vec<Part> = Vec::with_capacity(view.undecided.len());
+        let mut parts: Vec<BoundPart> = Vec::with_capacity(view.undecided.len());
         let mut column = 0;
         for &place in view.undecided {
             let (mut exponent, mut product) = (tree.left(place), 1.0);
@@ -86,7 +86,7 @@ impl Bounds {
                 column += 1;
             }
             let x = exp_upward(exponent) / product.max(f64::MIN_POSITIVE).sqrt();
-            parts.push(Part { first: x, from_here: 0.0 });
+            parts.push(BoundPart { first: x, from_here: 0.0 });
         }
         // From the last term on: sums[j] over choices of j of the terms after this one.
         let mut sums = [0.0; SIZES + 1];

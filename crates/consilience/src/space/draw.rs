@@ -4,7 +4,7 @@ use super::leaves::{Leaves, MOST};
 use super::reduced::Reduced;
 use super::sums::{Sums, plant, with};
 use super::sweep::climb;
-use super::tree::{Budget, Taken, Tree, Visitor, Walker};
+use super::tree::{Taken, Tree, Visitor, WalkBudget, Walker};
 use super::{Quadratic, Space, Subset};
 use rayon::prelude::*;
 
@@ -26,7 +26,7 @@ pub fn draw(
     let weights: Vec<f64> = path.parts.iter().map(|part| part.0).collect();
     let roots: Vec<f64> = path.parts.iter().map(|part| part.1).collect();
     let (by_weight, by_root) = (shares(by_weight, &weights), shares(by_root, &roots));
-    let budget = Budget::new(u64::MAX);
+    let budget = WalkBudget::new(u64::MAX);
     let drawn: Vec<(Vec<(Subset, f64)>, Vec<(Subset, f64)>)> = nodes
         .par_iter()
         .zip(by_weight.par_iter().zip(&by_root))
@@ -35,7 +35,8 @@ pub fn draw(
             if by_weight.is_empty() && by_root.is_empty() {
                 return (Vec::new(), Vec::new());
             }
-            let visitor = Pick { by_weight: Queue::new(by_weight), by_root: Queue::new(by_root) };
+            let visitor =
+                ModelPick { by_weight: Queue::new(by_weight), by_root: Queue::new(by_root) };
             let mut walker = Walker::new(&tree, visitor, &budget);
             walker.walk(node);
             (walker.visitor.by_weight.finish(), walker.visitor.by_root.finish())
@@ -113,12 +114,12 @@ impl<'a> Queue<'a> {
 }
 
 /// Draws from a subtree.
-struct Pick<'a> {
+struct ModelPick<'a> {
     by_weight: Queue<'a>,
     by_root: Queue<'a>,
 }
 
-impl Visitor for Pick<'_> {
+impl Visitor for ModelPick<'_> {
     fn models(&mut self, tree: &Tree, taken: &Taken, last: &[usize], leaves: &Leaves) -> f64 {
         let each = &leaves.weight[..leaves.count];
         let model = |i: usize| {

@@ -6,7 +6,7 @@
 //! the reciprocal of the sum of these.
 
 use super::reduced::Reduced;
-use super::sweep::{Sweep, climb};
+use super::sweep::{GibbsSweep, climb};
 use super::{Quadratic, Space, Subset};
 use crate::math::{Stream, log_sum_exp};
 use crate::{Error, Result};
@@ -22,7 +22,7 @@ const BATCHES: usize = 25;
 
 /// What two chains over the models of a space found.
 #[derive(Debug, Clone)]
-pub struct GibbsDraws {
+pub struct ModelDraws {
     /// Per term, the share of the models that have it: the weighted mean of its probability given the others.
     pub inclusion: Vec<f64>,
     /// The standard errors of these.
@@ -44,7 +44,7 @@ pub struct GibbsDraws {
 
 /// Sums over a stretch of a chain.
 #[derive(Clone)]
-struct Stretch {
+struct ChainStretch {
     /// Σ weight.
     total: f64,
     /// Per term, Σ weight·p(γₜ = 1 | γ₋ₜ).
@@ -54,8 +54,8 @@ struct Stretch {
 }
 
 /// One chain.
-struct Chain {
-    stretches: Vec<Stretch>,
+struct ModelChain {
+    stretches: Vec<ChainStretch>,
     /// The models visited, by number: log w and the weight of all visits.
     states: Vec<(Subset, f64, f64)>,
     numbers: HashMap<Subset, u32>,
@@ -69,7 +69,7 @@ pub fn gibbs(
     quadratic: &Quadratic,
     steps: usize,
     rng: &mut Stream,
-) -> Result<GibbsDraws> {
+) -> Result<ModelDraws> {
     let reduced = Reduced::new(space, quadratic)?;
     let p = space.terms.len();
     let possible: Vec<bool> = (0..=p)
@@ -91,16 +91,26 @@ pub fn gibbs(
     Ok(combine(p, first, second))
 }
 
-fn run(space: &Space, reduced: &Reduced, start: &Subset, steps: usize, rng: &mut Stream) -> Chain {
+fn run(
+    space: &Space,
+    reduced: &Reduced,
+    start: &Subset,
+    steps: usize,
+    rng: &mut Stream,
+) -> ModelChain {
     let p = space.terms.len();
-    let mut sweep = Sweep::new(space, reduced);
+    let mut sweep = GibbsSweep::new(space, reduced);
     // The climb's model is good in all orders that keep parents first.
     sweep.model = *start;
     sweep.refresh();
     let burn_in = (steps as f64 * BURN_IN) as usize;
-    let mut chain = Chain {
+    let mut chain = ModelChain {
         stretches: vec![
-            Stretch { total: 0.0, inclusion: vec![0.0; p], sizes: vec![0.0; p + 1] };
+            ChainStretch {
+                total: 0.0,
+                inclusion: vec![0.0; p],
+                sizes: vec![0.0; p + 1]
+            };
             BATCHES
         ],
         states: Vec::new(),
@@ -147,7 +157,7 @@ fn run(space: &Space, reduced: &Reduced, start: &Subset, steps: usize, rng: &mut
 }
 
 /// Per term, its probability given the others, and how readily it flips.
-fn conditionals(space: &Space, sweep: &Sweep, given: &mut [f64], rates: &mut [f64]) {
+fn conditionals(space: &Space, sweep: &GibbsSweep, given: &mut [f64], rates: &mut [f64]) {
     let p = given.len();
     let least = SPREAD / p as f64;
     // Prior odds by whether a term is in: the same for all that are.
@@ -170,7 +180,7 @@ fn conditionals(space: &Space, sweep: &Sweep, given: &mut [f64], rates: &mut [f6
 }
 
 /// The share of a chain's time in another's models, with its standard error by stretches.
-fn share_in(chain: &Chain, other: &Chain) -> (f64, f64) {
+fn share_in(chain: &ModelChain, other: &ModelChain) -> (f64, f64) {
     let known: Vec<bool> =
         chain.states.iter().map(|(model, ..)| other.numbers.contains_key(model)).collect();
     let per_batch: Vec<(f64, f64)> = (chain.visits)
@@ -192,22 +202,22 @@ fn share_in(chain: &Chain, other: &Chain) -> (f64, f64) {
     (share, (se * se + missed * missed).sqrt())
 }
 
-fn log_sum_of(chain: &Chain) -> f64 {
+fn log_sum_of(chain: &ModelChain) -> f64 {
     let logs: Vec<f64> = chain.states.iter().map(|state| state.1).collect();
     log_sum_exp(&logs)
 }
 
 /// A share of all weight, and its standard error by stretches.
-fn share_of(stretches: &[&Stretch], part: &dyn Fn(&Stretch) -> f64) -> (f64, f64) {
+fn share_of(stretches: &[&ChainStretch], part: &dyn Fn(&ChainStretch) -> f64) -> (f64, f64) {
     let total: f64 = stretches.iter().map(|s| s.total).sum();
     let share = (stretches.iter().map(|s| part(s)).sum::<f64>() / total).clamp(0.0, 1.0);
     let n = stretches.len() as f64;
-    let off = |s: &&Stretch| part(s) - share * s.total;
+    let off = |s: &&ChainStretch| part(s) - share * s.total;
     let squares: f64 = stretches.iter().map(|s| off(s) * off(s)).sum();
     (share, (squares * n / (n - 1.0)).sqrt() / total)
 }
 
-fn combine(p: usize, first: Chain, second: Chain) -> GibbsDraws {
+fn combine(p: usize, first: ModelChain, second: ModelChain) -> ModelDraws {
     let (in_first, in_first_se) = share_in(&second, &first);
     let (in_second, in_second_se) = share_in(&first, &second);
     let known = in_first > 0.0 && in_second > 0.0;
@@ -221,7 +231,7 @@ fn combine(p: usize, first: Chain, second: Chain) -> GibbsDraws {
         let all = [log_sum_of(&first), log_sum_of(&second)];
         (all[0].max(all[1]), f64::INFINITY)
     };
-    let stretches: Vec<&Stretch> = first.stretches.iter().chain(&second.stretches).collect();
+    let stretches: Vec<&ChainStretch> = first.stretches.iter().chain(&second.stretches).collect();
     let by_term = |t: usize| share_of(&stretches, &|s| s.inclusion[t]);
     let (inclusion, inclusion_se) = (0..p).map(by_term).unzip();
     let sizes = (0..=p).map(|k| share_of(&stretches, &|s| s.sizes[k])).collect();
@@ -233,7 +243,7 @@ fn combine(p: usize, first: Chain, second: Chain) -> GibbsDraws {
         }
     }
     models.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    GibbsDraws {
+    ModelDraws {
         inclusion,
         inclusion_se,
         sizes,

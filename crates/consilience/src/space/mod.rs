@@ -16,7 +16,7 @@ mod sweep;
 mod tree;
 
 pub use draw::draw;
-pub use gibbs::{GibbsDraws, gibbs};
+pub use gibbs::{ModelDraws, gibbs};
 pub use prior::ModelPrior;
 pub use subset::{MOST_TERMS, Subset};
 pub use sums::{Sums, Walk, sum};

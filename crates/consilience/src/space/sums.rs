@@ -1,10 +1,10 @@
 //! Sums over all models of a space.
 
-use super::bound::{self, Aim, Bounds};
+use super::bound::{self, Aim, WalkBounds};
 use super::leaves::{Leaves, MOST};
 use super::reduced::Reduced;
 use super::sweep::{Summit, climb};
-use super::tree::{Budget, Node, Taken, Tree, Visitor, Walker};
+use super::tree::{Taken, Tree, TreeNode, Visitor, WalkBudget, Walker};
 use super::{Quadratic, Space, Subset};
 use crate::{Error, Result};
 use rayon::prelude::*;
@@ -45,12 +45,12 @@ pub struct Sums {
     pub visited: f64,
     /// How many nodes of the tree were seen to that end.
     pub nodes: u64,
-    pub(super) path: Path,
+    pub(super) path: TreePath,
 }
 
 /// What makes the walk the same again.
 #[derive(Debug, Clone)]
-pub(super) struct Path {
+pub(super) struct TreePath {
     order: Vec<usize>,
     reference: f64,
     /// Subtrees below this were left out.
@@ -91,7 +91,7 @@ pub fn sum(space: &Space, quadratic: &Quadratic, walk: &Walk) -> Result<Option<S
     let mut raise = 300.0;
     loop {
         let least = (!whole).then_some(walk.tolerance * share * known);
-        let path = Path { order: order.clone(), reference, least, parts: Vec::new() };
+        let path = TreePath { order: order.clone(), reference, least, parts: Vec::new() };
         let Some(found) = attempt(space, &reduced, &summit, walk, path, budget) else {
             return Ok(None);
         };
@@ -140,7 +140,7 @@ fn order(space: &Space, reduced: &Reduced, odds: &[f64], whole: bool) -> Vec<usi
 }
 
 /// The subtrees of a walk, in its order, and bounds on those that are left out at once.
-fn tasks(tree: &Tree, root: Node) -> (Vec<Node>, f64) {
+fn tasks(tree: &Tree, root: TreeNode) -> (Vec<TreeNode>, f64) {
     let many = if tree.bounds.is_some() { UNEVEN_TASKS } else { TASKS };
     let (mut nodes, mut rest) = (vec![root], 0.0);
     while nodes.len() < many && nodes.iter().any(|node| node.undecided.len() > 7) {
@@ -175,13 +175,13 @@ pub(super) fn plant(
     space: &Space,
     reduced: &Reduced,
     summit: &Summit,
-    path: &Path,
-) -> (Tree, Vec<Node>, f64) {
+    path: &TreePath,
+) -> (Tree, Vec<TreeNode>, f64) {
     let mut tree = Tree::new(space, reduced, &path.order, path.reference);
     let columns = reduced.slope.len();
     let mut root = tree.root(reduced, &path.order, vec![0.0; columns]);
     if let Some(least) = path.least {
-        tree.bounds = Some(Bounds::new(tree.log_prior(), least));
+        tree.bounds = Some(WalkBounds::new(tree.log_prior(), least));
         let aim = Aim {
             odds: (path.order.iter())
                 .flat_map(|&t| reduced.columns[t].clone().map(move |_| summit.odds[t]))
@@ -201,14 +201,14 @@ fn attempt(
     reduced: &Reduced,
     summit: &Summit,
     walk: &Walk,
-    mut path: Path,
+    mut path: TreePath,
     most_nodes: u64,
 ) -> Option<Sums> {
     let p = space.terms.len();
     let (tree, nodes, mut rest) = plant(space, reduced, summit, &path);
-    let budget = Budget::new(most_nodes);
+    let budget = WalkBudget::new(most_nodes);
     let floor = if space.models() > SMALL { path.reference + NOTHING } else { f64::NEG_INFINITY };
-    let gather = |node: &Node, floor: f64| {
+    let gather = |node: &TreeNode, floor: f64| {
         let gather = Gather::new(p, walk.top, floor, path.reference);
         let mut walker = Walker::new(&tree, gather, &budget);
         let total = walker.walk(node);
@@ -227,7 +227,7 @@ fn attempt(
     let found = nodes.get(first).map(|node| gather(node, floor));
     let full = found.as_ref().filter(|found| found.0.top.len() == walk.top);
     let floor = full.map_or(floor, |found| found.0.floor.max(floor));
-    let rest_of = |nodes: &[Node]| -> Vec<(Gather, f64, f64)> {
+    let rest_of = |nodes: &[TreeNode]| -> Vec<(Gather, f64, f64)> {
         nodes.par_iter().with_max_len(1).map(|node| gather(node, floor)).collect()
     };
     let (before, after) =

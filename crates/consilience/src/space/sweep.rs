@@ -11,7 +11,7 @@ const FLIPS: usize = 500;
 const LEAST_ODDS: f64 = 1.383_896_526_736_737_5e-87;
 
 /// The state of a search or a chain over the models.
-pub(super) struct Sweep<'a> {
+pub(super) struct GibbsSweep<'a> {
     space: &'a Space,
     reduced: &'a Reduced,
     rules: bool,
@@ -31,9 +31,9 @@ pub(super) struct Sweep<'a> {
     pub log_weight: f64,
 }
 
-impl<'a> Sweep<'a> {
+impl<'a> GibbsSweep<'a> {
     /// Starts at the model without candidates.
-    pub fn new(space: &'a Space, reduced: &'a Reduced) -> Sweep<'a> {
+    pub fn new(space: &'a Space, reduced: &'a Reduced) -> GibbsSweep<'a> {
         let m = reduced.slope.len();
         let mut children = vec![Vec::new(); space.terms.len()];
         if space.has_rules() {
@@ -42,7 +42,7 @@ impl<'a> Sweep<'a> {
             }
         }
         let all: Vec<usize> = (0..space.terms.len()).collect();
-        Sweep {
+        GibbsSweep {
             space,
             reduced,
             rules: space.has_rules(),
@@ -247,7 +247,7 @@ pub(super) struct Summit {
 /// Finds a heavy model, by flips that each gain most.
 pub(super) fn climb(space: &Space, reduced: &Reduced) -> Summit {
     let p = space.terms.len();
-    let mut sweep = Sweep::new(space, reduced);
+    let mut sweep = GibbsSweep::new(space, reduced);
     // A prior may rule small models out.
     while sweep.log_weight == f64::NEG_INFINITY {
         let open = (0..p).filter(|&t| !sweep.model.contains(t) && sweep.rules_allow(t));
@@ -294,7 +294,7 @@ fn better(best: (f64, usize), next: (f64, usize)) -> (f64, usize) {
 }
 
 /// The log odds of a term given the others.
-fn log_odds(space: &Space, sweep: &Sweep, term: usize) -> f64 {
+fn log_odds(space: &Space, sweep: &GibbsSweep, term: usize) -> f64 {
     let without = sweep.size - usize::from(sweep.model.contains(term));
     sweep.log_ratio(term) + space.log_prior(without + 1) - space.log_prior(without)
 }

@@ -3,7 +3,7 @@
 //! A node keeps [S r; r' q] of its undecided columns as an upper triangle, row after row. Leaving the first term
 //! out is dropping its rows; taking it in is a Schur complement, after which q holds −2 times the exponent.
 
-use super::bound::Bounds;
+use super::bound::WalkBounds;
 use super::leaves::{LAST, Leaves, MOST};
 use super::reduced::Reduced;
 use super::{Heredity, Space, Subset};
@@ -16,7 +16,7 @@ const LARGEST_PRODUCT: f64 = 1e60;
 const FEW: usize = 7;
 
 /// A term in the order of the walk; others are known by their places in it.
-struct Place {
+struct TermPlace {
     term: usize,
     noise: Vec<f64>,
     left: f64,
@@ -28,7 +28,7 @@ struct Place {
 
 /// What is the same at all nodes.
 pub(super) struct Tree {
-    places: Vec<Place>,
+    places: Vec<TermPlace>,
     heredity: Heredity,
     log_prior: Vec<f64>,
     /// Per number of terms taken in, the largest log prior that the last few can lead to, and the prior of each
@@ -37,12 +37,12 @@ pub(super) struct Tree {
     /// The log weight that counts as 1.
     pub reference: f64,
     /// What is left out: subtrees that hold less than this; `None` to leave nothing out.
-    pub bounds: Option<Bounds>,
+    pub bounds: Option<WalkBounds>,
 }
 
 /// The models that have the terms taken and any of those undecided.
 #[derive(Clone)]
-pub(super) struct Node {
+pub(super) struct TreeNode {
     /// Undecided, by their places in the walk.
     pub undecided: Vec<usize>,
     pub matrix: Vec<f64>,
@@ -89,18 +89,18 @@ pub(super) struct Walker<'a, V> {
     /// Nodes that this walk has seen.
     pub nodes: u64,
     told: u64,
-    budget: &'a Budget,
+    budget: &'a WalkBudget,
 }
 
 /// How many nodes all walks together may still see.
-pub(super) struct Budget {
+pub(super) struct WalkBudget {
     seen: AtomicU64,
     most: u64,
 }
 
-impl Budget {
-    pub fn new(most: u64) -> Budget {
-        Budget { seen: AtomicU64::new(0), most }
+impl WalkBudget {
+    pub fn new(most: u64) -> WalkBudget {
+        WalkBudget { seen: AtomicU64::new(0), most }
     }
 
     /// Whether there were too many: the same whoever asked first, because all are counted.
@@ -123,7 +123,7 @@ impl Tree {
         let mut place_of = vec![0; p];
         order.iter().enumerate().for_each(|(place, &term)| place_of[term] = place);
         let rules = space.has_rules();
-        let mut places: Vec<Place> = order
+        let mut places: Vec<TermPlace> = order
             .iter()
             .map(|&term| {
                 let parents: Vec<usize> = if rules {
@@ -131,7 +131,7 @@ impl Tree {
                 } else {
                     Vec::new()
                 };
-                Place {
+                TermPlace {
                     term,
                     noise: reduced.noise[reduced.columns[term].clone()].to_vec(),
                     left: reduced.left[term],
@@ -163,11 +163,11 @@ impl Tree {
     }
 
     /// The node of all models.
-    pub fn root(&self, reduced: &Reduced, order: &[usize], cover: Vec<f64>) -> Node {
+    pub fn root(&self, reduced: &Reduced, order: &[usize], cover: Vec<f64>) -> TreeNode {
         let taken =
             Taken { places: Subset::EMPTY, count: 0, log_scale: reduced.base, reciprocal: 1.0 };
         let undecided = (0..order.len()).collect();
-        Node { undecided, matrix: reduced.packed(order), cover, taken }
+        TreeNode { undecided, matrix: reduced.packed(order), cover, taken }
     }
 
     /// How many columns a place has.
@@ -225,7 +225,7 @@ impl Tree {
     }
 
     /// Takes the first undecided term in; `None` if that has no normal approximation.
-    fn take(&self, view: &View, to: &mut Node) -> bool {
+    fn take(&self, view: &View, to: &mut TreeNode) -> bool {
         let place = view.undecided[0];
         let own = &self.places[place];
         let mut taken = view.taken;
@@ -278,7 +278,7 @@ impl Tree {
 
     /// The node without the terms that can no longer come in now that the one at `out` is left out; `None` if
     /// all can.
-    fn prune(&self, view: &View, out: usize, to: &mut Node) -> bool {
+    fn prune(&self, view: &View, out: usize, to: &mut TreeNode) -> bool {
         to.undecided.clear();
         // Parents stand before their children, so that one pass finds all.
         for &place in view.undecided {
@@ -332,10 +332,10 @@ fn eliminate(from: &[f64], columns: usize, to: &mut Vec<f64>) {
     }
 }
 
-impl Node {
-    pub fn empty() -> Node {
+impl TreeNode {
+    pub fn empty() -> TreeNode {
         let taken = Taken { places: Subset::EMPTY, count: 0, log_scale: 0.0, reciprocal: 1.0 };
-        Node { undecided: Vec::new(), matrix: Vec::new(), cover: Vec::new(), taken }
+        TreeNode { undecided: Vec::new(), matrix: Vec::new(), cover: Vec::new(), taken }
     }
 
     pub fn view(&self) -> View<'_> {
@@ -348,14 +348,14 @@ impl Node {
     }
 
     /// The two nodes below: with the first undecided term and without it.
-    pub fn split(&self, tree: &Tree) -> (Option<Node>, Node) {
+    pub fn split(&self, tree: &Tree) -> (Option<TreeNode>, TreeNode) {
         let view = self.view();
-        let mut with = Node::empty();
+        let mut with = TreeNode::empty();
         let taken = tree.take(&view, &mut with).then_some(with);
         let rest = tree.leave(view);
-        let mut without = Node::empty();
+        let mut without = TreeNode::empty();
         if !tree.prune(&rest, view.undecided[0], &mut without) {
-            without = Node {
+            without = TreeNode {
                 undecided: rest.undecided.to_vec(),
                 matrix: rest.matrix.to_vec(),
                 cover: rest.cover.to_vec(),
@@ -367,12 +367,12 @@ impl Node {
 }
 
 impl<'a, V: Visitor> Walker<'a, V> {
-    pub fn new(tree: &'a Tree, visitor: V, budget: &'a Budget) -> Walker<'a, V> {
+    pub fn new(tree: &'a Tree, visitor: V, budget: &'a WalkBudget) -> Walker<'a, V> {
         Walker { tree, visitor, leaves: Leaves::new(), rest: 0.0, nodes: 0, told: 0, budget }
     }
 
     /// Walks a node's models; gives the sum of their weights.
-    pub fn walk(&mut self, node: &Node) -> f64 {
+    pub fn walk(&mut self, node: &TreeNode) -> f64 {
         let mut levels = Vec::new();
         let total = self.enter(node.view(), &mut levels, 0);
         self.budget.add(self.nodes - self.told);
@@ -388,7 +388,7 @@ impl<'a, V: Visitor> Walker<'a, V> {
         }
     }
 
-    fn enter(&mut self, view: View, levels: &mut Vec<Node>, depth: usize) -> f64 {
+    fn enter(&mut self, view: View, levels: &mut Vec<TreeNode>, depth: usize) -> f64 {
         let tree = self.tree;
         match &tree.bounds {
             Some(bounds) if view.undecided.len() > FEW => {
@@ -399,7 +399,7 @@ impl<'a, V: Visitor> Walker<'a, V> {
     }
 
     /// Walks all models of a node.
-    fn all(&mut self, mut view: View, levels: &mut Vec<Node>, depth: usize) -> f64 {
+    fn all(&mut self, mut view: View, levels: &mut Vec<TreeNode>, depth: usize) -> f64 {
         let tree = self.tree;
         let mut total = 0.0;
         while !tree.is_last(view.undecided) {
@@ -425,7 +425,7 @@ impl<'a, V: Visitor> Walker<'a, V> {
     }
 
     /// Takes the first undecided term in and walks what is below.
-    fn child(&mut self, view: View, levels: &mut Vec<Node>, depth: usize) -> f64 {
+    fn child(&mut self, view: View, levels: &mut Vec<TreeNode>, depth: usize) -> f64 {
         self.count();
         let mut total = 0.0;
         let mut next = take_level(levels, depth);
@@ -456,10 +456,10 @@ impl<'a, V: Visitor> Walker<'a, V> {
     /// of the undecided, then those of which a term is the first that they take.
     fn bounded(
         &mut self,
-        bounds: &Bounds,
+        bounds: &WalkBounds,
         mut view: View,
         own: bool,
-        levels: &mut Vec<Node>,
+        levels: &mut Vec<TreeNode>,
         depth: usize,
     ) -> f64 {
         let tree = self.tree;
@@ -501,9 +501,9 @@ impl<'a, V: Visitor> Walker<'a, V> {
 }
 
 /// The buffers of a depth, taken out so that deeper ones can be used meanwhile.
-fn take_level(levels: &mut Vec<Node>, depth: usize) -> Node {
+fn take_level(levels: &mut Vec<TreeNode>, depth: usize) -> TreeNode {
     if levels.len() <= depth {
-        levels.resize_with(depth + 1, Node::empty);
+        levels.resize_with(depth + 1, TreeNode::empty);
     }
-    std::mem::replace(&mut levels[depth], Node::empty())
+    std::mem::replace(&mut levels[depth], TreeNode::empty())
 }

@@ -63,7 +63,7 @@ impl Study {
 impl From<Study> for StudyFile {
     /// A study that stands in no file. Its paths start from the working directory.
     fn from(study: Study) -> StudyFile {
-        StudyFile { study, folder: Default::default(), lines: Lines::default() }
+        StudyFile { study, folder: Default::default(), lines: Lines::default(), home: None }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What holds for single values wherever they come from, and what holds for a study as a whole.
 
-use super::keys::{COLUMN, COLUMNS, EXAMPLE, PATH, TERMS, shown};
+use super::keys::{COLUMN, COLUMNS, DECIMAL, EXAMPLE, NA, PATH, TERMS, shown};
 use super::written::{SEPARATOR, formula_fault, separates};
 use super::{
     Combine, EvidenceOptions, Lines, Local, ModelSpec, Select, Sizes, Split, SplitBy, Study,
@@ -139,6 +139,14 @@ impl Study {
             if let Some(c) = c.filter(|&c| !separates(c)) {
                 return wrong(key, format!("must be {SEPARATOR}, not `{}`", c.escape_default()));
             }
+        }
+        if !matches!(data.decimal, '.' | ',') {
+            return wrong("data.decimal", format!("must be {DECIMAL}, not `{}`", data.decimal));
+        }
+        for (i, na) in data.na.iter().enumerate() {
+            let key = if data.na.len() == 1 { "data.na".into() } else { format!("data.na[{i}]") };
+            // What is empty is missing as it is; a text of blanks is a slip.
+            filled(&key, na, NA)?;
         }
         match data.comment {
             Some(comment) if data.delimiter == Some(comment) => wrong(

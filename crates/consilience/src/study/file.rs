@@ -24,6 +24,8 @@ pub struct StudyFile {
     pub folder: PathBuf,
     /// What stands on which line.
     pub lines: Lines,
+    /// The folder that `~` stands for at the beginning of a path of data, if anybody has said it.
+    pub home: Option<PathBuf>,
 }
 
 impl StudyFile {
@@ -46,9 +48,9 @@ impl StudyFile {
 
     /// The same, with these values in the place of the study's.
     pub fn parse_with(text: &str, file: &Path, overrides: &Overrides) -> Result<StudyFile> {
-        let (study, lines) = Text::new(text, file).study()?;
+        let (study, lines) = StudyText::new(text, file).study()?;
         let folder = file.parent().map(Path::to_path_buf).unwrap_or_default();
-        let mut file = StudyFile { study, folder, lines };
+        let mut file = StudyFile { study, folder, lines, home: None };
         file.apply(overrides)?;
         Ok(file)
     }
@@ -67,23 +69,51 @@ impl StudyFile {
 
     /// The data files that are there.
     pub fn files(&self) -> Result<Vec<PathBuf>> {
-        find_files(&self.folder, self.paths()?)
+        let paths =
+            self.paths()?.iter().map(|path| self.at_home(path)).collect::<Result<Vec<_>>>()?;
+        find_files(&self.folder, &paths)
+    }
+
+    /// A path with the home folder in the place of `~`.
+    fn at_home(&self, path: &str) -> Result<String> {
+        let rest = match path.strip_prefix('~') {
+            Some(rest) if !self.folder.join(path).exists() => rest,
+            _ => return Ok(path.to_string()),
+        };
+        let wrong = |message: String| {
+            Err(self.lines.locate(Error::input_at(Place::key("data.path"), message)))
+        };
+        if !(rest.is_empty() || rest.starts_with('/')) {
+            return wrong(format!(
+                "`{path}` begins with another user's home folder, which is not looked up; write the path out"
+            ));
+        }
+        match self.home.as_deref().map(|home| home.to_str()) {
+            // The folder is no pattern, whatever its name.
+            Some(Some(home)) if path.contains(['*', '?', '[']) => {
+                Ok(format!("{}{rest}", glob::Pattern::escape(home)))
+            }
+            Some(Some(home)) => Ok(format!("{home}{rest}")),
+            _ => wrong(format!(
+                "`{path}` begins with a home folder that is not known here; write the path out"
+            )),
+        }
     }
 }
 
 /// The text of a study file, and its name.
-struct Text<'a> {
+struct StudyText<'a> {
     text: &'a str,
     file: &'a Path,
     /// Where the lines begin.
     starts: Vec<usize>,
 }
 
-impl<'a> Text<'a> {
-    fn new(text: &'a str, file: &'a Path) -> Text<'a> {
+impl<'a> StudyText<'a> {
+    fn new(text: &'a str, file: &'a Path) -> StudyText<'a> {
         let ends = memchr::memchr_iter(b'\n', text.as_bytes());
         let starts = std::iter::once(0).chain(ends.map(|end| end + 1)).collect();
-        Text { text, file, starts }
+        StudyText { text, file, starts }
     }
 
     /// What it says, by types alone: overrides come before whatever else must hold.

@@ -14,7 +14,7 @@ const PRIORS: &[&str] =
 /// The tables of a study file and their keys.
 pub(super) const TABLES: &[(&str, &[&str])] = &[
     ("", &["data", "split", "prior", "model", "select", "evidence", "schema"]),
-    ("data", &["path", "missing", "weights", "columns", "delimiter", "comment"]),
+    ("data", &["path", "missing", "weights", "columns", "delimiter", "comment", "na", "decimal"]),
     ("split", &["shards", "by", "sizes", "share", "seed", "clusters", "cluster_on"]),
     ("prior", PRIORS),
     ("model.prior", PRIORS),
@@ -60,6 +60,9 @@ pub(super) const PATH: &str = "a path, a pattern such as \"data/*.csv\", or a li
 pub(super) const COLUMN: &str = "the name of a column";
 pub(super) const COLUMNS: &str =
     "a list of the names of a text file's columns, such as [\"y\", \"x\"]";
+pub(super) const DELIMITER: &str = "one character, \"tab\" or \"blanks\"";
+pub(super) const NA: &str = "a list of what stands for a missing value, such as [\"-999\", \".\"]";
+pub(super) const DECIMAL: &str = "\".\" or \",\"";
 pub(super) const FORMULA: &str = "a formula such as \"y ~ x\"";
 pub(super) const EXAMPLE: &str = "[[model]] with formula = \"y ~ x\" and family = \"gaussian\"";
 pub(super) const TERMS: &str = "terms as in a formula, such as \"x1 + x2 + g\"";
@@ -92,7 +95,10 @@ fn wanted(key: &str) -> (String, Vec<&'static str>) {
         "data.path" | "data.path[]" => PATH,
         "data.weights" | "data.columns[]" => COLUMN,
         "data.columns" => COLUMNS,
-        "data.delimiter" => "one character, or \"tab\"",
+        "data.delimiter" => DELIMITER,
+        "data.na" => NA,
+        "data.na[]" => "a text or a number, such as \"-999\"",
+        "data.decimal" => DECIMAL,
         "data.comment" => "one character, or \"\" for none",
         "split.by" => return (one_of(&SplitBy::NAMES), choices),
         "model.name" => "a name",

@@ -65,11 +65,11 @@ pub use prior::{
     ParameterName, PriorSpec, PriorTable, Role, resolve_priors, unmatched_study_priors,
 };
 pub use select::Select;
-pub use template::template;
+pub use template::{template, template_of};
 
 use crate::data::Codebook;
 use crate::data::read::TextFormat;
-use crate::data::split::Rule;
+use crate::data::split::SplitRule;
 use crate::model::Family;
 use serde::{Deserialize, Serialize};
 
@@ -122,6 +122,16 @@ pub struct Data {
     /// What begins a comment in a text file, an ASCII character; nothing does if it is `None`.
     #[serde(serialize_with = "written::character", deserialize_with = "written::comment")]
     pub comment: Option<char>,
+    /// What stands for a missing value, beside what always does. Studies that leave it out keep their hash.
+    #[serde(deserialize_with = "written::marks", skip_serializing_if = "Vec::is_empty")]
+    pub na: Vec<String>,
+    /// What stands before decimals in a text file: a point or a comma. Studies that leave it out keep their hash.
+    #[serde(
+        serialize_with = "written::decimals",
+        deserialize_with = "written::decimal",
+        skip_serializing_if = "written::is_point"
+    )]
+    pub decimal: char,
 }
 
 impl Default for Data {
@@ -133,6 +143,8 @@ impl Default for Data {
             columns: None,
             delimiter: None,
             comment: Some('#'),
+            na: Vec::new(),
+            decimal: '.',
         }
     }
 }
@@ -140,8 +152,9 @@ impl Default for Data {
 impl Data {
     /// How text files are to be read.
     pub fn text_format(&self) -> TextFormat {
-        let Data { delimiter, comment, .. } = *self;
-        TextFormat { delimiter, comment, columns: self.columns.clone() }
+        let Data { delimiter, comment, decimal, .. } = *self;
+        let (columns, na) = (self.columns.clone(), self.na.clone());
+        TextFormat { delimiter, comment, columns, na, decimal }
     }
 }
 
@@ -180,9 +193,9 @@ impl Split {
     }
 
     /// What decides on the partition.
-    pub fn rule(&self) -> Rule {
+    pub fn rule(&self) -> SplitRule {
         let Split { shards, seed, sizes, clusters, cluster_on, .. } = *self;
-        Rule { by: self.by.clone(), shards, seed, sizes, clusters, cluster_on }
+        SplitRule { by: self.by.clone(), shards, seed, sizes, clusters, cluster_on }
     }
 }
 

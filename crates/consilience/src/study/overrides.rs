@@ -38,6 +38,9 @@ pub struct Overrides {
     pub rounds: Option<usize>,
     /// For `evidence.kernel`.
     pub kernel: Option<Kernel>,
+    /// What `~` stands for at the beginning of a path of data. The study keeps the `~`, so that it has the same hash for
+    /// everybody.
+    pub home: Option<PathBuf>,
 }
 
 fn count(key: &str, value: Option<usize>, limits: Limits) -> Result<Option<usize>> {
@@ -72,6 +75,9 @@ impl StudyFile {
         if let Some(value) = overrides.se_target {
             checks::se_target(value)
                 .map_err(|message| Error::input(format!("`se_target` {message}")))?;
+        }
+        if overrides.home.is_some() {
+            self.home.clone_from(&overrides.home);
         }
         if let Some(path) = data {
             if path.is_empty() || path.iter().any(|path| path.trim().is_empty()) {

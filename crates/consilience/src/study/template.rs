@@ -2,8 +2,8 @@
 
 mod columns;
 
-use super::EvidenceOptions;
 use super::prior::Role;
+use super::{Data, EvidenceOptions};
 use crate::Result;
 use crate::data::Table;
 use crate::error::clip;
@@ -48,6 +48,12 @@ const WIDTH: usize = 98;
 /// # Ok::<(), consilience::Error>(())
 /// ```
 pub fn template(table: &Table, path_text: &str, outcome: Option<&str>) -> Result<String> {
+    let data = Data { path: vec![path_text.to_string()], ..Data::default() };
+    template_of(table, &data, outcome)
+}
+
+/// The same for data that are read in this way.
+pub fn template_of(table: &Table, data: &Data, outcome: Option<&str>) -> Result<String> {
     let names: Vec<&str> = table.names().iter().map(String::as_str).collect();
     let (name, why) = match outcome {
         Some(name) => (name.to_string(), None),
@@ -59,11 +65,11 @@ pub fn template(table: &Table, path_text: &str, outcome: Option<&str>) -> Result
         }
     };
     let left = OutcomeColumn::of(&name, table.column(&name)?)?;
-    let right = Right::choose(table, &name)?;
+    let right = RightSide::choose(table, &name)?;
 
-    let mut text = Text::default();
+    let mut text = TemplateText::default();
     text.comment("A study for consilience: which of the models below do the data support, and how sure is that? It runs as it is. What stands behind a # is a comment, and every key but `path`, `formula` and `family` may be left out: the values here are the defaults unless a comment says otherwise.");
-    text.data(path_text, table.rows(), right.rows);
+    text.data(data, table.rows(), right.rows);
     text.split(right.rows, table.origin().files.len());
     text.prior(left.family, right.terms.first().map(String::as_str));
     text.models(&name, why, &left, &right);
@@ -72,7 +78,7 @@ pub fn template(table: &Table, path_text: &str, outcome: Option<&str>) -> Result
 }
 
 /// The right side of the larger model.
-struct Right {
+struct RightSide {
     terms: Vec<String>,
     /// The columns that are not in it, each with the reason.
     left_out: Vec<(String, String)>,
@@ -80,13 +86,13 @@ struct Right {
     rows: usize,
 }
 
-impl Right {
+impl RightSide {
     /// All columns that can be predictors, on rows enough: a column that is missing in many rows
     /// costs more than it is worth, since models are compared on complete rows.
-    fn choose(table: &Table, outcome: &str) -> Result<Right> {
+    fn choose(table: &Table, outcome: &str) -> Result<RightSide> {
         let left = table.column(outcome)?;
         let known: Vec<usize> = (0..table.rows()).filter(|&row| !left.is_missing(row)).collect();
-        let mut right = Right { terms: Vec::new(), left_out: Vec::new(), rows: known.len() };
+        let mut right = RightSide { terms: Vec::new(), left_out: Vec::new(), rows: known.len() };
         let mut kept = Vec::new();
         let most = (known.len() / ROWS_PER_COEFFICIENT).clamp(3, MOST_COEFFICIENTS);
         let mut coefficients = 0;
@@ -149,9 +155,9 @@ impl Right {
 
 /// The study as it is written.
 #[derive(Default)]
-struct Text(String);
+struct TemplateText(String);
 
-impl Text {
+impl TemplateText {
     fn line(&mut self, line: &str) {
         self.0 += line;
         self.0.push('\n');
@@ -182,7 +188,8 @@ impl Text {
         self.line(&line);
     }
 
-    fn data(&mut self, path: &str, rows: usize, complete: usize) {
+    fn data(&mut self, data: &Data, rows: usize, complete: usize) {
+        let path = data.path.first().map_or("", String::as_str);
         self.head("[data]");
         self.comment("Files of the endings .csv, .tsv, .txt (also with .gz), .parquet or .pq. Several of them: a pattern such as \"parts/*.csv\", or a list [\"a.csv\", \"b.csv\"]. Relative paths start from this file's folder.");
         self.line(&format!("path = {}", quoted(path)));
@@ -195,8 +202,29 @@ impl Text {
         ));
         self.line("missing = \"drop\"");
         self.line("# weights = \"count\"  # the column that says how often each row counts");
-        self.line("# delimiter = \";\"    # where it should not be found out; \"tab\" for a tab");
+        self.line("# delimiter = \";\"    # where it should not be found out; \"tab\" for a tab, \"blanks\" for blanks");
         self.line("# comment = \"#\"      # lines that begin so are passed over; \"\" for none");
+        let na: Vec<String> = data.na.iter().map(|word| quoted(word)).collect();
+        match na.is_empty() {
+            true => self.line(
+                "# na = [\"-999\"]     # what stands for a missing value, beside NA and nothing",
+            ),
+            false => {
+                self.comment(
+                    "What stands for a missing value, beside NA and nothing: found among numbers.",
+                );
+                self.line(&format!("na = [{}]", na.join(", ")));
+            }
+        }
+        match data.decimal {
+            ',' => {
+                self.comment("Numbers have a comma before their decimals.");
+                self.line("decimal = \",\"");
+            }
+            _ => {
+                self.line("# decimal = \",\"      # what stands before decimals, if it is no point")
+            }
+        }
     }
 
     fn split(&mut self, rows: usize, files: usize) {
@@ -257,7 +285,7 @@ impl Text {
         self.line(&format!("# {} = \"normal(0, 0.5) per sd\"", quoted(name)));
     }
 
-    fn models(&mut self, name: &str, why: Option<&str>, left: &OutcomeColumn, right: &Right) {
+    fn models(&mut self, name: &str, why: Option<&str>, left: &OutcomeColumn, right: &RightSide) {
         let name = clip(name);
         self.line("");
         match why {

@@ -61,6 +61,32 @@ pub(super) fn one_or_more<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>
     })
 }
 
+/// Texts or numbers, one or a list of them.
+pub(super) fn marks<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Mark {
+        Text(String),
+        Whole(i64),
+        Number(f64),
+    }
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Marks {
+        One(Mark),
+        More(Vec<Mark>),
+    }
+    let text = |mark: Mark| match mark {
+        Mark::Text(text) => text.trim().to_string(),
+        Mark::Whole(number) => number.to_string(),
+        Mark::Number(number) => number.to_string(),
+    };
+    Ok(match Marks::deserialize(d)? {
+        Marks::One(mark) => vec![text(mark)],
+        Marks::More(marks) => marks.into_iter().map(text).collect(),
+    })
+}
+
 /// Names without the blanks around them.
 pub(super) fn trimmed<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Vec<String>>, D::Error> {
     let names: Option<Vec<String>> = Deserialize::deserialize(d)?;
@@ -69,10 +95,12 @@ pub(super) fn trimmed<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Vec<Stri
 
 pub(super) fn delimiter<'de, D: Deserializer<'de>>(d: D) -> Result<Option<char>, D::Error> {
     let text = String::deserialize(d)?;
-    if text == "tab" {
-        return Ok(Some('\t'));
+    match text.as_str() {
+        "tab" => return Ok(Some('\t')),
+        "blanks" => return Ok(Some(' ')),
+        _ => {}
     }
-    single(&text, "one character, or \"tab\"").map(Some).map_err(D::Error::custom)
+    single(&text, super::keys::DELIMITER).map(Some).map_err(D::Error::custom)
 }
 
 pub(super) fn comment<'de, D: Deserializer<'de>>(d: D) -> Result<Option<char>, D::Error> {
@@ -81,6 +109,26 @@ pub(super) fn comment<'de, D: Deserializer<'de>>(d: D) -> Result<Option<char>, D
         return Ok(None);
     }
     single(&text, "one character, or \"\" for none").map(Some).map_err(D::Error::custom)
+}
+
+pub(super) fn decimal<'de, D: Deserializer<'de>>(d: D) -> Result<char, D::Error> {
+    match String::deserialize(d)?.as_str() {
+        "." => Ok('.'),
+        "," => Ok(','),
+        other => Err(D::Error::custom(format!(
+            "must be {}, not `{}`",
+            super::keys::DECIMAL,
+            clip(other)
+        ))),
+    }
+}
+
+pub(super) fn decimals<S: Serializer>(c: &char, s: S) -> Result<S::Ok, S::Error> {
+    s.serialize_char(*c)
+}
+
+pub(super) fn is_point(c: &char) -> bool {
+    *c == '.'
 }
 
 /// The one character of a text that can part or mark the lines of a text file.

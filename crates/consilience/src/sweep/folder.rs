@@ -35,7 +35,7 @@ pub struct Folder {
 /// A cell as its file holds it.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct WrittenCell {
     sweep: String,
     cell: Cell,
     time: Option<CellTime>,
@@ -71,7 +71,7 @@ impl Kept for Folder {
             Err(source) => return Err(Error::Io { path, source }),
         };
         let wrong = |message: String| Err(Error::input_at(Place::file(&path), message));
-        let written: Written = match serde_json::from_slice(&text) {
+        let written: WrittenCell = match serde_json::from_slice(&text) {
             Ok(written) => written,
             Err(error) => {
                 return wrong(format!(
@@ -92,7 +92,7 @@ impl Kept for Folder {
     }
 
     fn put(&self, name: &CellName, cell: &Cell, time: Option<CellTime>) -> Result<()> {
-        let written = Written { sweep: self.key.clone(), cell: cell.clone(), time };
+        let written = WrittenCell { sweep: self.key.clone(), cell: cell.clone(), time };
         let text = serde_json::to_string_pretty(&written).expect("a cell can be written") + "\n";
         draft::write(&self.file(name), text)
     }

@@ -9,6 +9,7 @@ mod levels;
 mod parquet;
 mod random;
 mod text;
+mod written;
 
 use consilience::Error;
 use consilience::data::read::{ReadTable, TextFormat, Wanted, read_table};

@@ -53,7 +53,8 @@ fn the_format_has_defaults_on_the_wire() {
     let format: TextFormat = serde_json::from_str("{}").expect("a format");
     assert_eq!(format, TextFormat::default());
     let columns = Some(vec!["a".to_string()]);
-    let format = TextFormat { delimiter: Some(';'), comment: None, columns };
+    let format =
+        TextFormat { delimiter: Some(';'), comment: None, columns, ..TextFormat::default() };
     let json = serde_json::to_string(&format).expect("JSON");
     assert_eq!(serde_json::from_str::<TextFormat>(&json).expect("a format"), format);
 }

@@ -74,6 +74,8 @@ fn everything_that_can_be_said_is_read() {
             columns: Some(vec!["late".into(), "n".into()]),
             delimiter: Some(';'),
             comment: None,
+            na: Vec::new(),
+            decimal: '.',
         }
     );
     assert_eq!(
@@ -260,10 +262,12 @@ fn overrides_win() {
         se_target: Some(0.5),
         rounds: Some(9),
         kernel: Some(Kernel::Auto),
+        home: Some("at/home".into()),
     };
     read.apply(&overrides).unwrap();
-    let StudyFile { study, folder, .. } = read;
+    let StudyFile { study, folder, home, .. } = read;
     assert_eq!((study.data.path.join(" "), folder), ("mine.csv".into(), PathBuf::new()));
+    assert_eq!(home, Some("at/home".into()));
     assert_eq!(
         (study.split.shards, study.split.by, study.split.seed),
         (Some(3), SplitBy::Random, 11)

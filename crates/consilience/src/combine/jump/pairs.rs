@@ -2,7 +2,7 @@
 
 use super::visits::overlap;
 use crate::estimate::Estimate;
-use crate::fit::{Exploration, Factor, Moments};
+use crate::fit::{Exploration, Factor, VisitMoments};
 use crate::space::{Space, Subset};
 use crate::{Error, Result};
 use serde::Serialize;
@@ -30,7 +30,7 @@ pub(super) fn combined(
 ) -> Result<PairFactor> {
     let factors: Vec<&Factor> = explorations.iter().map(|e| &e.pairs[k]).collect();
     let part = |side: usize, model: &Subset| {
-        let moments: Vec<&Moments> = factors.iter().map(|f| &f.moments[side]).collect();
+        let moments: Vec<&VisitMoments> = factors.iter().map(|f| &f.moments[side]).collect();
         overlap(&moments).ok_or_else(|| {
             let message = "the covariances of jumps between two models are not positive definite; use more draws or fewer shards";
             Error::numeric(message).for_model(&space.name(model))

@@ -3,7 +3,7 @@
 use super::JumpModel;
 use crate::combine::normal::{Normals, others};
 use crate::estimate::Estimate;
-use crate::fit::{Diagnostics, Exploration, Moments, Summary, Visited};
+use crate::fit::{Diagnostics, Exploration, Summary, VisitMoments, Visited};
 use crate::math::{Cholesky, Matrix, dot};
 use crate::space::{Space, Subset};
 use libm::log;
@@ -30,7 +30,7 @@ pub(super) fn algorithm3(explorations: &[Exploration], space: &Space) -> Vec<Jum
     let mut models = Vec::new();
     for model in union(explorations) {
         let Some(seen) = everywhere(explorations, &model) else { continue };
-        let moments: Vec<&Moments> = seen.iter().map(|v| &v.moments).collect();
+        let moments: Vec<&VisitMoments> = seen.iter().map(|v| &v.moments).collect();
         // Moments without a product are as good as no visit.
         let Some(overlap) = overlap(&moments) else { continue };
         let shares: Vec<f64> =
@@ -71,14 +71,14 @@ pub(super) fn error_of_ratio(explorations: &[Exploration], a: &Subset, b: &Subse
     let of = |(a, b): (&&Visited, &&Visited)| variance(&a.visits, Some(&b.visits));
     let mut total: f64 = a.iter().zip(&b).map(of).sum();
     for seen in [a, b] {
-        let moments: Vec<&Moments> = seen.iter().map(|v| &v.moments).collect();
+        let moments: Vec<&VisitMoments> = seen.iter().map(|v| &v.moments).collect();
         total += overlap(&moments)?.se?.powi(2);
     }
     Some(total.sqrt())
 }
 
 /// log ∫ ∏ N(θ; μₛ, Σₛ) dθ with the error of its moments.
-pub(super) fn overlap(moments: &[&Moments]) -> Option<Estimate> {
+pub(super) fn overlap(moments: &[&VisitMoments]) -> Option<Estimate> {
     let summaries: Vec<Summary> = moments.iter().map(|m| summary(m)).collect();
     let normals = Normals::new(&summaries).ok()?;
     let mut variance = 0.0;
@@ -93,7 +93,7 @@ pub(super) fn overlap(moments: &[&Moments]) -> Option<Estimate> {
 
 /// The variance, per draw, of log N(m; a, V + C) by the mean m and the covariance V of normal draws. With
 /// M = V + C, u = M⁻¹(m − a) and G = ½(uu' − M⁻¹) it is u'Vu + 2 tr(GVGV).
-fn error_of_moments(moments: &Moments, centre: &[f64], spread: &Matrix) -> Option<f64> {
+fn error_of_moments(moments: &VisitMoments, centre: &[f64], spread: &Matrix) -> Option<f64> {
     let d = moments.mean.len();
     let v = &moments.covariance;
     let mut sum = v.clone();
@@ -114,8 +114,8 @@ fn error_of_moments(moments: &Moments, centre: &[f64], spread: &Matrix) -> Optio
 }
 
 /// Moments as a fit reports them: of these only the moments are looked at.
-fn summary(moments: &Moments) -> Summary {
-    let Moments { mean, covariance, effective } = moments;
+fn summary(moments: &VisitMoments) -> Summary {
+    let VisitMoments { mean, covariance, effective } = moments;
     Summary {
         method: "reversible jump".into(),
         log_z: Estimate::ZERO,

@@ -7,7 +7,7 @@
 
 use super::super::ascent::{Climbed, Climber};
 use super::super::importance::{T_DF, T_SHARE, sides};
-use super::{MixturePart, Search, Stage, Wish};
+use super::{MixturePart, Search, SearchStage, Wish};
 use crate::Result;
 use crate::estimate::Mode;
 use crate::math::proposal::Draws;
@@ -81,7 +81,7 @@ impl Search {
         self.newton_rounds += 1;
         self.approaches += 1;
         let theta = self.coordinates.theta(&z);
-        self.stage = Stage::Approach(z);
+        self.stage = SearchStage::Approach(z);
         Wish::Cubic(theta)
     }
 
@@ -158,7 +158,7 @@ impl Search {
             }
         };
         let ride = Ride { climber, draws, thetas, probes };
-        self.stage = Stage::Ride(Box::new(ride));
+        self.stage = SearchStage::Ride(Box::new(ride));
         Wish::Ahead { expand, draws: set, probes: around }
     }
 

@@ -2,11 +2,11 @@
 
 use super::super::ascent::definite;
 use super::super::importance::{T_DF, T_SHARE};
-use super::{LEAST_SHARE, MixturePart, PointSet, Search, Stage, Wish};
+use super::{LEAST_SHARE, MixturePart, PointSet, Search, SearchStage, Wish};
 use crate::Result;
 use crate::estimate::{Importance, Weighted};
 use crate::math::proposal::Draws;
-use crate::math::rule::{Drawing, Source};
+use crate::math::rule::{Drawing, PointSource};
 use crate::math::{Cholesky, Matrix, Mixture, Proposal, Rule, Sobol, log_sum_exp};
 use crate::model::coordinates::log_standard_normal;
 use crate::target::Expansion;
@@ -54,16 +54,16 @@ impl Search {
     pub(super) fn draw(&mut self, count: usize) -> Wish {
         let (draws, set) = self.point_set(count);
         self.weigh_rounds += 1;
-        self.stage = Stage::Draw(draws, set.thetas.clone());
+        self.stage = SearchStage::Draw(draws, set.thetas.clone());
         Wish::Weigh(set)
     }
 
     /// Draws from the mixture, in z, and how to make them elsewhere.
     pub(super) fn point_set(&mut self, count: usize) -> (Draws, PointSet) {
         let source = match &self.sobol {
-            Some(sobol) => Source::Even(sobol.clone()),
-            None if self.settings.mirrored && self.settings.single => Source::Mirrored,
-            None => Source::Plain,
+            Some(sobol) => PointSource::Even(sobol.clone()),
+            None if self.settings.mirrored && self.settings.single => PointSource::Mirrored,
+            None => PointSource::Plain,
         };
         let drawing = Drawing { mixture: self.mixture(), count, seed: self.rng.random(), source };
         let draws = drawing.draws();
@@ -197,7 +197,7 @@ impl Search {
         }
         let thetas = heavy.iter().map(|z| self.coordinates.theta(z)).collect();
         self.newton_rounds += 1;
-        self.stage = Stage::Look(heavy);
+        self.stage = SearchStage::Look(heavy);
         Some(Wish::Expand(thetas))
     }
 

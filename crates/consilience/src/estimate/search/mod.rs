@@ -143,7 +143,7 @@ pub struct Search {
     approaches: usize,
     /// Whether draws from a first guess were poor.
     is_hard: bool,
-    stage: Stage,
+    stage: SearchStage,
     /// In z, the best first once the climbs are over.
     peaks: Vec<Mode>,
     /// What climbs had reached that did not get to a peak.
@@ -172,7 +172,7 @@ pub struct Search {
     new_best: Option<usize>,
 }
 
-enum Stage {
+enum SearchStage {
     Start,
     Climb(Vec<Climber>),
     /// Third derivatives at z.
@@ -205,7 +205,7 @@ impl Search {
             thirds: false,
             approaches: 0,
             is_hard: false,
-            stage: Stage::Start,
+            stage: SearchStage::Start,
             peaks: Vec::new(),
             unfinished: Vec::new(),
             lost: None,
@@ -296,23 +296,27 @@ impl Search {
     /// Takes what it wanted to know (nothing at first) and says what is next.
     pub fn next(&mut self, heard: Option<Heard>) -> Result<Wish> {
         self.new_best = None;
-        match (std::mem::replace(&mut self.stage, Stage::End), heard) {
-            (Stage::Start, _) => Ok(self.begin()),
-            (Stage::Climb(climbers), Some(Heard::Expansions(at))) => self.climbed(climbers, at),
-            (Stage::Approach(z), Some(Heard::Cubic(at, thirds))) => self.approached(z, &at, thirds),
-            (Stage::Ride(ride), Some(Heard::Ahead(at, draws, probes))) => {
+        match (std::mem::replace(&mut self.stage, SearchStage::End), heard) {
+            (SearchStage::Start, _) => Ok(self.begin()),
+            (SearchStage::Climb(climbers), Some(Heard::Expansions(at))) => {
+                self.climbed(climbers, at)
+            }
+            (SearchStage::Approach(z), Some(Heard::Cubic(at, thirds))) => {
+                self.approached(z, &at, thirds)
+            }
+            (SearchStage::Ride(ride), Some(Heard::Ahead(at, draws, probes))) => {
                 self.ridden(*ride, at, &draws, probes)
             }
-            (Stage::Pass(points), Some(Heard::Expansions(at))) => Ok(self.passed(points, at)),
-            (Stage::Probe(around, points), Some(Heard::Values(values))) => {
+            (SearchStage::Pass(points), Some(Heard::Expansions(at))) => Ok(self.passed(points, at)),
+            (SearchStage::Probe(around, points), Some(Heard::Values(values))) => {
                 self.probed(around, &points, &values)
             }
-            (Stage::Draw(draws, thetas), Some(Heard::Values(values))) => {
+            (SearchStage::Draw(draws, thetas), Some(Heard::Values(values))) => {
                 self.weighed(draws, thetas, &values)
             }
-            (Stage::Ridge(climbers), Some(Heard::Expansions(at))) => self.ridge(climbers, at),
-            (Stage::Look(points), Some(Heard::Expansions(at))) => self.looked(points, at),
-            (Stage::End, _) => Ok(Wish::Done),
+            (SearchStage::Ridge(climbers), Some(Heard::Expansions(at))) => self.ridge(climbers, at),
+            (SearchStage::Look(points), Some(Heard::Expansions(at))) => self.looked(points, at),
+            (SearchStage::End, _) => Ok(Wish::Done),
             _ => unreachable!("what is heard is what was asked for"),
         }
     }
@@ -357,7 +361,7 @@ impl Search {
     fn climb(&mut self, climbers: Vec<Climber>) -> Wish {
         self.newton_rounds += 1;
         let asked = climbers.iter().map(|c| c.asked(&self.coordinates)).collect();
-        self.stage = Stage::Climb(climbers);
+        self.stage = SearchStage::Climb(climbers);
         Wish::Expand(asked)
     }
 

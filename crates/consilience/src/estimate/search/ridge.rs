@@ -3,7 +3,7 @@
 
 use super::super::ascent::{Climbed, Climber, definite};
 use super::super::importance::{T_DF, T_SHARE};
-use super::{MixturePart, Search, Stage, Wish};
+use super::{MixturePart, Search, SearchStage, Wish};
 use crate::Result;
 use crate::estimate::Importance;
 use crate::math::{Cholesky, Proposal};
@@ -51,8 +51,8 @@ impl Search {
 
     pub(super) fn climb_ridge(&mut self, climbers: Vec<Climber>) -> Wish {
         let wish = self.climb(climbers);
-        if let Stage::Climb(climbers) = std::mem::replace(&mut self.stage, Stage::End) {
-            self.stage = Stage::Ridge(climbers);
+        if let SearchStage::Climb(climbers) = std::mem::replace(&mut self.stage, SearchStage::End) {
+            self.stage = SearchStage::Ridge(climbers);
         }
         wish
     }

@@ -4,7 +4,7 @@
 use super::super::ascent::definite;
 use super::super::importance::{T_DF, T_SHARE, sides};
 use super::{
-    KEPT_BACK, LEAST_SHARE, MOST_PEAKS, MixturePart, PointSet, Search, Stage, Wish, laplace,
+    KEPT_BACK, LEAST_SHARE, MOST_PEAKS, MixturePart, PointSet, Search, SearchStage, Wish, laplace,
 };
 use crate::estimate::Mode;
 use crate::math::rule::number_of_probes;
@@ -55,7 +55,7 @@ impl Search {
         }
         let thetas = between.iter().map(|z| self.coordinates.theta(z)).collect();
         self.newton_rounds += 1;
-        self.stage = Stage::Pass(between);
+        self.stage = SearchStage::Pass(between);
         Ok(Wish::Expand(thetas))
     }
 
@@ -106,7 +106,7 @@ impl Search {
         }
         let (points, set) = self.probes(around.clone());
         self.weigh_rounds += 1;
-        self.stage = Stage::Probe(around, points);
+        self.stage = SearchStage::Probe(around, points);
         Wish::Weigh(set)
     }
 

@@ -1,8 +1,8 @@
 //! One chain over all models.
 
-use super::Lengths;
+use super::JumpLengths;
 use super::field::{Field, Place, Point};
-use super::neighbours::{Kind, Known};
+use super::neighbours::{Known, MoveKind};
 use crate::Result;
 use crate::math::Stream;
 use crate::space::Subset;
@@ -89,10 +89,10 @@ impl JumpChain {
     pub(super) fn run(
         field: &Field,
         start: Subset,
-        lengths: &Lengths,
+        lengths: &JumpLengths,
         mut rng: Stream,
     ) -> Result<JumpChain> {
-        let mut at = At::new(field, start, &mut rng)?;
+        let mut at = ChainAt::new(field, start, &mut rng)?;
         let mut moves = Moves::default();
         let mut known = Known::from([(start, at.weight(field))]);
         for _ in 0..lengths.warmup {
@@ -125,19 +125,19 @@ impl JumpChain {
 }
 
 /// Where a chain is.
-struct At {
+struct ChainAt {
     model: Subset,
     place: Arc<Place>,
     point: Point,
 }
 
-impl At {
-    fn new(field: &Field, model: Subset, rng: &mut Stream) -> Result<At> {
+impl ChainAt {
+    fn new(field: &Field, model: Subset, rng: &mut Stream) -> Result<ChainAt> {
         let place = field.place(&model)?;
         // The peak itself where a draw around it has no density.
         let drawn = field.point(&place, place.draw(rng));
         let point = if drawn.log_f.is_finite() { drawn } else { field.point(&place, place.top()) };
-        Ok(At { model, place, point })
+        Ok(ChainAt { model, place, point })
     }
 
     /// The logarithm of prior times Z̃ of the model.
@@ -162,15 +162,15 @@ impl At {
         let log_back = field.neighbours(&model).log_probability(known, &self.model);
         let place = field.place(&model)?;
         let point = field.point(&place, place.draw(rng));
-        let other = At { model, place, point };
+        let other = ChainAt { model, place, point };
         let log_ratio =
             (other.point.log_f - other.point.log_g + field.log_prior(&model) + log_back)
                 - (self.point.log_f - self.point.log_g + field.log_prior(&self.model) + log_there);
         let taken = accepts(log_ratio, rng);
         match kind {
-            Kind::Add => &mut moves.add,
-            Kind::Delete => &mut moves.delete,
-            Kind::Swap => &mut moves.swap,
+            MoveKind::Add => &mut moves.add,
+            MoveKind::Delete => &mut moves.delete,
+            MoveKind::Swap => &mut moves.swap,
         }
         .note(taken);
         if learns {

@@ -33,26 +33,26 @@ pub struct Field<'a> {
     /// That peak.
     peak: Vec<f64>,
     climb: Climb,
-    places: Mutex<Kept<Place>>,
-    neighbours: Mutex<Kept<Neighbours>>,
+    places: Mutex<FieldKept<Place>>,
+    neighbours: Mutex<FieldKept<Neighbours>>,
 }
 
 /// What is remembered, and how many numbers that is.
-struct Kept<T> {
+struct FieldKept<T> {
     known: HashMap<Subset, Arc<T>>,
     numbers: usize,
 }
 
-impl<T> Default for Kept<T> {
-    fn default() -> Kept<T> {
-        Kept { known: HashMap::new(), numbers: 0 }
+impl<T> Default for FieldKept<T> {
+    fn default() -> FieldKept<T> {
+        FieldKept { known: HashMap::new(), numbers: 0 }
     }
 }
 
 /// What is known already, or what `make` makes of it with its size. Nothing is locked while it works: it may run
 /// on many threads, one of which may come here too.
 fn recall<T>(
-    kept: &Mutex<Kept<T>>,
+    kept: &Mutex<FieldKept<T>>,
     model: &Subset,
     make: impl FnOnce() -> Result<(T, usize)>,
 ) -> Result<Arc<T>> {
@@ -64,7 +64,7 @@ fn recall<T>(
     let made = Arc::new(made);
     let mut kept = lock();
     if kept.numbers > MOST_NUMBERS {
-        *kept = Kept::default();
+        *kept = FieldKept::default();
     }
     kept.numbers += size;
     kept.known.insert(*model, made.clone());
@@ -231,7 +231,7 @@ impl<'a> Field<'a> {
         let starts = [guess, Some(pick(&self.peak)), Some(pick(&self.target.start()))];
         let mut found = Err(Error::numeric("no peak of the posterior was found"));
         for start in starts.into_iter().flatten().filter(|s| s.iter().all(|x| x.is_finite())) {
-            let part = Part { target: self.target, coordinates: &coordinates, start };
+            let part = FieldPart { target: self.target, coordinates: &coordinates, start };
             found = (self.climb)(&Warped::new(&part, &warp));
             if found.is_ok() {
                 break;
@@ -256,7 +256,8 @@ impl<'a> Field<'a> {
     /// A point of a model.
     pub(super) fn point(&self, place: &Place, z: Vec<f64>) -> Point {
         let theta = place.warp.theta(&z);
-        let part = Part { target: self.target, coordinates: &place.coordinates, start: vec![] };
+        let part =
+            FieldPart { target: self.target, coordinates: &place.coordinates, start: vec![] };
         let log_f = place.warp.log_density(&z, &theta, part.log_density(&theta));
         let log_f = if log_f.is_nan() { f64::NEG_INFINITY } else { log_f };
         let log_g = place.log_proposal(&z);
@@ -265,13 +266,13 @@ impl<'a> Field<'a> {
 }
 
 /// A shard's density of one model: the others' coefficients are 0, and their priors are not there.
-struct Part<'a> {
+struct FieldPart<'a> {
     target: &'a Subposterior,
     coordinates: &'a [usize],
     start: Vec<f64>,
 }
 
-impl Part<'_> {
+impl FieldPart<'_> {
     fn whole(&self, theta: &[f64]) -> Vec<f64> {
         let mut whole = vec![0.0; self.target.dim()];
         self.coordinates.iter().zip(theta).for_each(|(&j, &x)| whole[j] = x);
@@ -291,7 +292,7 @@ impl Part<'_> {
     }
 }
 
-impl Target for Part<'_> {
+impl Target for FieldPart<'_> {
     fn dim(&self) -> usize {
         self.coordinates.len()
     }

@@ -35,7 +35,7 @@ pub type Climb = fn(&dyn Target) -> Result<Mode>;
 
 /// How long chains are, and whose numbers they take.
 #[derive(Debug, Clone, Copy)]
-pub struct Lengths {
+pub struct JumpLengths {
     /// Chains.
     pub chains: usize,
     /// Draws of each that are left out, on which it learns.
@@ -50,14 +50,14 @@ pub struct Lengths {
     pub shard: u64,
 }
 
-impl Lengths {
+impl JumpLengths {
     fn stream(&self, purpose: &str) -> Stream {
         stream(self.seed, self.model, self.shard, purpose)
     }
 }
 
 /// Chains over all models of the field's space, one after the other in their order.
-pub fn jump(field: &Field, lengths: &Lengths) -> Result<Vec<JumpChain>> {
+pub fn jump(field: &Field, lengths: &JumpLengths) -> Result<Vec<JumpChain>> {
     let one = |number: usize| {
         let mut rng = lengths.stream(&format!("jump {number}"));
         let start = start(field.space, number, lengths.chains, &mut rng);
@@ -72,7 +72,7 @@ pub fn jump(field: &Field, lengths: &Lengths) -> Result<Vec<JumpChain>> {
 pub fn jump_between(
     field: &Field,
     pair: [&Subset; 2],
-    lengths: &Lengths,
+    lengths: &JumpLengths,
 ) -> Result<Vec<PairChain>> {
     let names = pair.map(|model| field.space.name(model)).join(" | ");
     let one = |number: usize| {

@@ -16,7 +16,7 @@ const MOST_SWAPS: usize = 5000;
 
 /// What becomes of a model's terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum MoveKind {
     /// One comes in.
     Add,
     /// One goes out.
@@ -27,7 +27,7 @@ pub enum Kind {
 
 /// The models that differ from one by a term, or by one term for another.
 pub(super) struct Neighbours {
-    models: Vec<(Subset, Kind)>,
+    models: Vec<(Subset, MoveKind)>,
     /// The logarithm of prior times Z̃, as guessed.
     guesses: Vec<f64>,
 }
@@ -45,7 +45,7 @@ impl Neighbours {
         let size = model.len();
         let stuck = !is_possible(size + 1) && (size == 0 || !is_possible(size - 1));
         let mut all = Neighbours { models: Vec::new(), guesses: Vec::new() };
-        let mut take = |other: Subset, kind: Kind, guess: f64| {
+        let mut take = |other: Subset, kind: MoveKind, guess: f64| {
             if space.has(&other) {
                 all.models.push((other, kind));
                 all.guesses.push(guess + field.log_prior(&other));
@@ -53,19 +53,22 @@ impl Neighbours {
         };
         if is_possible(size + 1) {
             let guesses = field.guesses_with(model, &outside);
-            outside.iter().zip(guesses).for_each(|(&t, g)| take(model.with(t), Kind::Add, g));
+            outside.iter().zip(guesses).for_each(|(&t, g)| take(model.with(t), MoveKind::Add, g));
         }
         for &term in &inside {
             let less = model.without(term);
             if space.has(&less) {
-                take(less, Kind::Delete, field.guess(&less));
+                take(less, MoveKind::Delete, field.guess(&less));
             }
         }
         if stuck || inside.len() * outside.len() <= MOST_SWAPS {
             for &out in &inside {
                 let less = model.without(out);
                 let guesses = field.guesses_with(&less, &outside);
-                outside.iter().zip(guesses).for_each(|(&t, g)| take(less.with(t), Kind::Swap, g));
+                outside
+                    .iter()
+                    .zip(guesses)
+                    .for_each(|(&t, g)| take(less.with(t), MoveKind::Swap, g));
             }
         }
         all
@@ -78,7 +81,7 @@ impl Neighbours {
     /// The probabilities with which each is proposed: by the roots of what they are taken to weigh, so that the way
     /// back is about as likely as the way there.
     fn probabilities(&self, known: &Known) -> Vec<f64> {
-        let weigh = |((model, _), guess): (&(Subset, Kind), &f64)| {
+        let weigh = |((model, _), guess): (&(Subset, MoveKind), &f64)| {
             0.5 * known.get(model).copied().unwrap_or(*guess)
         };
         let halves: Vec<f64> = self.models.iter().zip(&self.guesses).map(weigh).collect();
@@ -88,7 +91,7 @@ impl Neighbours {
     }
 
     /// One of them, with the logarithm of the probability that it is this one.
-    pub(super) fn propose(&self, known: &Known, rng: &mut Stream) -> (Subset, Kind, f64) {
+    pub(super) fn propose(&self, known: &Known, rng: &mut Stream) -> (Subset, MoveKind, f64) {
         let probabilities = self.probabilities(known);
         let mut left = rng.random::<f64>() * probabilities.iter().sum::<f64>();
         let falls = |p: &f64| {

@@ -5,7 +5,7 @@
 //! over these two alone, with a prior that makes up for what one is the likelier: then it is at each half of the
 //! time, proposes nothing but jumps to the other, and models that no chain would visit have a Bayes factor too.
 
-use super::Lengths;
+use super::JumpLengths;
 use super::chain::accepts;
 use super::field::{Field, Point};
 use crate::Result;
@@ -33,7 +33,7 @@ impl PairChain {
     pub(super) fn run(
         field: &Field,
         pair: [&Subset; 2],
-        lengths: &Lengths,
+        lengths: &JumpLengths,
         first: usize,
         mut rng: Stream,
     ) -> Result<PairChain> {

@@ -18,12 +18,12 @@ use crate::target::{Mode, Target};
 use crate::{Error, Result};
 use adapt::StepSize;
 use rayon::prelude::*;
-use tree::{Place, Trajectory};
+use tree::{PhasePoint, Trajectory};
 use whitened::Whitened;
 
 /// Draws and warm-up of every chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lengths {
+pub struct NutsLengths {
     /// Kept draws.
     pub draws: usize,
     /// Draws before them, on which the sampler adapts.
@@ -37,7 +37,7 @@ const TRIES: usize = 20;
 pub fn nuts(
     target: &dyn Target,
     mode: &Mode,
-    lengths: Lengths,
+    lengths: NutsLengths,
     streams: Vec<Stream>,
 ) -> Result<Sample> {
     let chains: Vec<Result<Chain>> =
@@ -45,7 +45,7 @@ pub fn nuts(
     Ok(Sample { chains: chains.into_iter().collect::<Result<_>>()? })
 }
 
-fn chain(target: &dyn Target, mode: &Mode, lengths: Lengths, mut rng: Stream) -> Result<Chain> {
+fn chain(target: &dyn Target, mode: &Mode, lengths: NutsLengths, mut rng: Stream) -> Result<Chain> {
     let d = target.dim();
     let mut density = Whitened::new(target, mode);
     let mut place = start(&mut density, d, &mut rng)?;
@@ -71,10 +71,10 @@ fn chain(target: &dyn Target, mode: &Mode, lengths: Lengths, mut rng: Stream) ->
 }
 
 /// A place to start from. Chains that start apart can tell whether they come together.
-fn start(density: &mut Whitened, d: usize, rng: &mut Stream) -> Result<Place> {
+fn start(density: &mut Whitened, d: usize, rng: &mut Stream) -> Result<PhasePoint> {
     let mut zeta: Vec<f64> = (0..d).map(|_| normal(rng)).collect();
     for _ in 0..TRIES {
-        if let Some(place) = Place::at(density, &zeta) {
+        if let Some(place) = PhasePoint::at(density, &zeta) {
             return Ok(place);
         }
         // Too far out for the density to be finite: nearer to the mode it is.
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn draws_carry_their_log_density_and_have_the_targets_moments() {
         let mode = newton::find_mode(&Tilted, 1e-9, 50).unwrap().mode;
-        let lengths = Lengths { draws: 20_000, warmup: 500 };
+        let lengths = NutsLengths { draws: 20_000, warmup: 500 };
         let sample = nuts(&Tilted, &mode, lengths, vec![stream(1, 0, 0, "nuts")]).unwrap();
         let chain = &sample.chains[0];
         for (k, value) in chain.log_density.iter().enumerate() {

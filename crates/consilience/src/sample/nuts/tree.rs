@@ -20,7 +20,7 @@ const MOST_DOUBLINGS: usize = 10;
 const DIVERGED: f64 = 1000.0;
 
 /// Where a chain is.
-pub(super) struct Place {
+pub(super) struct PhasePoint {
     pub zeta: Vec<f64>,
     /// ∇ log f there.
     pub gradient: Vec<f64>,
@@ -30,21 +30,21 @@ pub(super) struct Place {
     pub energy: f64,
 }
 
-impl Place {
-    fn new(d: usize) -> Place {
+impl PhasePoint {
+    fn new(d: usize) -> PhasePoint {
         let (zeta, gradient) = (vec![0.0; d], vec![0.0; d]);
-        Place { zeta, gradient, log_density: f64::NEG_INFINITY, energy: f64::INFINITY }
+        PhasePoint { zeta, gradient, log_density: f64::NEG_INFINITY, energy: f64::INFINITY }
     }
 
     /// The place ζ; `None` where the density has no finite value there.
-    pub fn at(density: &mut Whitened, zeta: &[f64]) -> Option<Place> {
-        let mut place = Place::new(zeta.len());
+    pub fn at(density: &mut Whitened, zeta: &[f64]) -> Option<PhasePoint> {
+        let mut place = PhasePoint::new(zeta.len());
         place.zeta.copy_from_slice(zeta);
         place.log_density = density.at(zeta, &mut place.gradient)?;
         Some(place)
     }
 
-    fn copy(&mut self, other: &Place) {
+    fn copy(&mut self, other: &PhasePoint) {
         self.zeta.copy_from_slice(&other.zeta);
         self.gradient.copy_from_slice(&other.gradient);
         (self.log_density, self.energy) = (other.log_density, other.energy);
@@ -53,7 +53,7 @@ impl Place {
 
 /// An end of a trajectory, from which it grows.
 struct End {
-    place: Place,
+    place: PhasePoint,
     momentum: Vec<f64>,
 }
 
@@ -68,14 +68,14 @@ struct Stretch {
     /// log Σ e^(H₀ − H).
     log_weight: f64,
     /// A point of it, drawn by weight.
-    drawn: Place,
+    drawn: PhasePoint,
 }
 
 impl Stretch {
     fn new(d: usize) -> Stretch {
         let zeros = || vec![0.0; d];
         let (first, last, sum) = (zeros(), zeros(), zeros());
-        Stretch { first, last, sum, log_weight: 0.0, drawn: Place::new(d) }
+        Stretch { first, last, sum, log_weight: 0.0, drawn: PhasePoint::new(d) }
     }
 
     /// A stretch of one point.
@@ -154,11 +154,11 @@ struct Growth<'a, 'b> {
     step: f64,
     /// The energy at the start.
     energy: f64,
-    tally: &'a mut Tally,
+    tally: &'a mut TreeTally,
 }
 
 #[derive(Default)]
-struct Tally {
+struct TreeTally {
     points: f64,
     acceptance: f64,
     diverged: bool,
@@ -166,7 +166,7 @@ struct Tally {
 
 impl Trajectory {
     pub fn new(d: usize) -> Trajectory {
-        let end = || End { place: Place::new(d), momentum: vec![0.0; d] };
+        let end = || End { place: PhasePoint::new(d), momentum: vec![0.0; d] };
         Trajectory {
             ends: [end(), end()],
             whole: Stretch::new(d),
@@ -179,7 +179,7 @@ impl Trajectory {
     pub fn pass(
         &mut self,
         density: &mut Whitened,
-        place: &mut Place,
+        place: &mut PhasePoint,
         step: f64,
         rng: &mut Stream,
     ) -> Passage {
@@ -190,7 +190,7 @@ impl Trajectory {
         back.place.copy(place);
         back.momentum.copy_from_slice(&forth.momentum);
         self.whole.start(forth, 0.0);
-        let mut tally = Tally::default();
+        let mut tally = TreeTally::default();
         for doubling in 0..MOST_DOUBLINGS {
             let forwards = rng.random::<bool>();
             let mut growth = Growth {
