@@ -25,8 +25,15 @@ pub enum Strength {
 }
 
 impl Strength {
-    /// The word for a log Bayes factor, whichever of the two models it favours.
-    pub fn of(log_bayes_factor: f64) -> Strength {
+    /// The word for a log Bayes factor, whichever of the two models it favours: for what is left of it when two
+    /// standard errors are taken off, so that no more is said than is known. What has no error bar is taken as it is.
+    pub fn of(log_bayes_factor: Estimate) -> Strength {
+        let Estimate { value, se } = log_bayes_factor;
+        Strength::at((value.abs() - 2.0 * se.unwrap_or(0.0)).max(0.0))
+    }
+
+    /// The word for a log Bayes factor that is known.
+    pub fn at(log_bayes_factor: f64) -> Strength {
         match 2.0 * log_bayes_factor.abs() {
             ..=2.0 => Strength::BareMention,
             ..=6.0 => Strength::Positive,
@@ -59,7 +66,7 @@ mod tests {
 
     #[test]
     fn words_change_where_kass_and_raftery_say() {
-        let words = [0.0, 1.0, -1.01, 3.0, 3.01, -5.0, 5.01, 400.0].map(Strength::of);
+        let words = [0.0, 1.0, -1.01, 3.0, 3.01, -5.0, 5.01, 400.0].map(Strength::at);
         use Strength::{BareMention, Positive, Strong, VeryStrong};
         let expected =
             [BareMention, BareMention, Positive, Positive, Strong, Strong, VeryStrong, VeryStrong];

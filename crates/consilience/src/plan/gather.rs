@@ -169,7 +169,11 @@ impl Gathered {
             rows.take(tables.read(&outline.columns())?)?;
             Ok(0)
         })?;
-        let gathered = Gathered::split(outline, complete, &split, by, &room)?;
+        let mut gathered = Gathered::split(outline, complete, &split, by, &room)?;
+        if gathered.partition.by == "given" {
+            // The names of these tables are ours and tell nobody anything.
+            gathered.partition.names = None;
+        }
         Ok(Gathered { names, ..gathered })
     }
 
@@ -194,6 +198,7 @@ impl Gathered {
             by,
             seed: split.seed,
             hash: partition.hash,
+            names: partition.names,
         };
         let (files, names) = (Vec::new(), Vec::new());
         Ok(Gathered { outline, files, names, partition, shards, warnings })

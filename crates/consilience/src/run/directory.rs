@@ -7,7 +7,7 @@ use super::manifest::{
     Manifest, SchemaColumn, ShardEntry, ShardRows, schema_hash, schema_of, shard_name, study_hash,
 };
 use super::message::FORMAT;
-use crate::compare::Comparison;
+use crate::compare::{Comparison, DataSource, Provenance};
 use crate::data::{Codebook, Gathering, ShardData, read_shard, write_shard};
 use crate::draft::{file_hash, make_folder};
 use crate::engine::{Observer, Silent};
@@ -196,13 +196,33 @@ impl Run {
     /// same keep their answers.
     pub(super) fn ask_anew(&mut self, manifest: Manifest) -> Result<()> {
         let _lock = self.lock()?;
-        let outdated = [self.result_path(), self.failure_path()].into_iter();
-        for path in self.question_paths()?.into_iter().chain(outdated) {
+        self.keep_result()?;
+        for path in self.question_paths()?.into_iter().chain([self.failure_path()]) {
             remove(&path)?;
         }
         manifest.write(&self.folder)?;
         self.manifest = manifest;
         Ok(())
+    }
+
+    /// Gives the result that is there, if one is, a name of its own: what is asked from now on makes another.
+    fn keep_result(&self) -> Result<()> {
+        let path = self.result_path();
+        if !path.exists() {
+            return Ok(());
+        }
+        let earlier = self.earlier_path(self.earlier_results() + 1);
+        std::fs::rename(&path, &earlier).map_err(|source| Error::Io { path: earlier, source })
+    }
+
+    /// Where the result number so many of this run is kept after another was asked for.
+    pub fn earlier_path(&self, number: usize) -> PathBuf {
+        self.folder.join(format!("result-{number}.json"))
+    }
+
+    /// How many earlier results there are.
+    pub fn earlier_results(&self) -> usize {
+        (1..).take_while(|number| self.earlier_path(*number).exists()).count()
     }
 
     /// Its folder.
@@ -213,6 +233,19 @@ impl Run {
     /// What it says of itself.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
+    }
+
+    /// What makes the results of this run: its shards, or its sites.
+    pub fn provenance(&self) -> Provenance {
+        let source = |s: usize| {
+            let entry = &self.manifest.shards[s];
+            DataSource {
+                name: entry.name.clone(),
+                sha256: entry.rows.as_ref().map(|rows| rows.sha256.clone()),
+            }
+        };
+        let data = self.manifest.active().into_iter().map(source).collect();
+        Provenance::new(&self.manifest.study, data)
     }
 
     /// The result's file, which is there once the run has finished.

@@ -180,6 +180,9 @@ pub(super) fn explain(key: &str, value: &DeValue<'_>, message: &str) -> String {
             "`model` must stand in double brackets: write [[model]], not [model]".to_string()
         }
         _ if key == "model" => format!("`model` must be a list of tables; write {EXAMPLE}"),
+        DeValue::String(text) if plain.ends_with(".family") && !choices.is_empty() => {
+            super::synonyms::no_family(&name, text)
+        }
         DeValue::String(text) if !choices.is_empty() => {
             let typed = clip(text);
             format!("`{name}`: there is no `{typed}`{}", suggestion(&typed, choices))
