@@ -128,7 +128,7 @@ mod tests {
         let text = list(&all);
         assert_eq!(
             text,
-            "\ncaution [few-rows] model `m`, 12 shards (0, 1, 2, 3, 4, 5, 6, 7, …), the first: has\n  3 rows.\n  Use fewer.\n"
+            "\ncaution [few-rows] model `m`, 12 shards (0, 1, 2, 3, 4, 5, 6, 7, …), the first:\n  has 3 rows.\n  Use fewer.\n"
         );
     }
 

@@ -37,7 +37,7 @@ fn tables_come_on_demand() {
     assert_eq!(section(&run.out, "Log Bayes factors").len(), 4);
     assert_eq!(section(&run.out, "Parameters of m ").len(), 3);
     assert_eq!(section(&run.out, "Averaged over the models").len(), 5);
-    assert_eq!(section(&run.out, "The priors of all coefficients").len(), 1 + 3 * 3);
+    assert_eq!(section(&run.out, "The priors of all coefficients").len(), 1 + 3 * (1 + 3));
     assert_eq!(section(&run.out, "Each shard left out").len(), 5);
 }
 

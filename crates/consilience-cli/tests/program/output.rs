@@ -187,12 +187,10 @@ fn within_80(text: &str) {
     }
 }
 
-    let folder = Folder::empty();
-    folder.write("d.csv", data());
+#[test]
 fn models_are_sorted_by_probability_and_a_sentence_says_what_it_comes_to() {
-    let folder = Folder::with(&(NULL.to_string() + STUDY), &data());
-    let study = format!("{STUDY}{NULL}{}", NULL.replace("null", "third").replace("y ~ 1", "y ~ g"));
-    folder.write("s.toml", study);
+    let third = NULL.replace("null", "third").replace("y ~ 1", "y ~ g");
+    let folder = Folder::with(&format!("{STUDY}{NULL}{third}"), &data());
     let run = folder.run(&["compare", "s.toml", "--prior-scale", "0.5,2", "--leave-one-out"]);
     assert_eq!(run.code, Some(0), "{run:?}");
     within_80(&run.out);

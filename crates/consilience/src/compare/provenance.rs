@@ -4,7 +4,7 @@ use crate::Result;
 use crate::draft::file_hash;
 use crate::study::Study;
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// What made a result.
@@ -16,7 +16,7 @@ pub struct Provenance {
     pub version: &'static str,
     /// The study's hash: of all that it says, flags included, and of nothing about its file.
     pub study: String,
-    /// The data files, in their order; in a run directory its shards, and the sites where the data are with them.
+    /// The data files, in their order; the sites where the data are with them.
     pub data: Vec<DataSource>,
     /// The seed of the Monte Carlo draws.
     pub seed: u64,
@@ -25,7 +25,7 @@ pub struct Provenance {
 }
 
 /// Where rows came from.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataSource {
     /// The file's name, without folders; or the site's.
     pub name: String,

@@ -79,6 +79,8 @@ impl Run {
         let shards = gathered.shards.iter().enumerate().map(entry).collect();
         let files = first.origin().files.to_vec();
         let mut manifest = Run::described(&gathered, schema_of(&first), shards, files);
+        let study = &gathered.outline.study;
+        manifest.sources = Provenance::of_files(study, &gathered.files)?.data;
         // More shards than it can name are refused before the first is written.
         manifest.text(folder)?;
         let shards_folder = folder.join("shards");
@@ -131,6 +133,7 @@ impl Run {
             coordinator: None,
             partition: gathered.partition.clone(),
             files,
+            sources: Vec::new(),
             names: gathered.names.clone(),
             warnings: gathered.warnings.clone(),
             extras: Extras::default(),
@@ -235,17 +238,15 @@ impl Run {
         &self.manifest
     }
 
-    /// What makes the results of this run: its shards, or its sites.
+    /// What makes the results of this run: its data files, or its sites.
     pub fn provenance(&self) -> Provenance {
-        let source = |s: usize| {
-            let entry = &self.manifest.shards[s];
-            DataSource {
-                name: entry.name.clone(),
-                sha256: entry.rows.as_ref().map(|rows| rows.sha256.clone()),
-            }
+        let manifest = &self.manifest;
+        let site = |s: usize| DataSource { name: manifest.shards[s].name.clone(), sha256: None };
+        let data = match manifest.has_sites() {
+            true => manifest.active().into_iter().map(site).collect(),
+            false => manifest.sources.clone(),
         };
-        let data = self.manifest.active().into_iter().map(source).collect();
-        Provenance::new(&self.manifest.study, data)
+        Provenance::new(&manifest.study, data)
     }
 
     /// The result's file, which is there once the run has finished.

@@ -1,5 +1,6 @@
 //! Formulas as in R: from text to a response and a tree of terms.
 
+mod calls;
 mod lexer;
 mod lower;
 mod parser;
