@@ -2,6 +2,7 @@
 
 use crate::experiment::{EXPERIMENT_HELP, ExperimentArguments};
 use crate::machine::MachineArguments;
+use crate::manual::{COMPLETIONS_EXAMPLES, CompletionsArguments, MAN_EXAMPLES, ManArguments};
 use crate::plot::{PLOT_HELP, PageArguments, PlotArguments};
 use crate::run::arguments::{
     COMBINE_HELP, CombineArguments, SPLIT_EXAMPLES, SplitArguments, StatusArguments, WorkArguments,
@@ -92,6 +93,12 @@ pub enum Command {
     Show(ShowArguments),
     /// Make a pair of keys with which a site signs its answers
     Keygen(KeygenArguments),
+    /// Print a script by which a shell completes commands and flags
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions(CompletionsArguments),
+    /// Print the manual page, or write one for every command
+    #[command(after_help = MAN_EXAMPLES)]
+    Man(ManArguments),
     /// One step of a detached Slurm run, for the jobs themselves
     #[command(hide = true)]
     SlurmStep(StepArguments),

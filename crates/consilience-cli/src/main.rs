@@ -12,6 +12,7 @@ mod duration;
 mod experiment;
 mod init;
 mod machine;
+mod manual;
 mod memory;
 mod overview;
 mod plot;
@@ -102,6 +103,14 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         }
         Command::Simulate(arguments) => {
             print(&simulate::write(arguments)?)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Completions(arguments) => {
+            manual::completions(arguments)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Man(arguments) => {
+            manual::man(arguments)?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Split(arguments) => run::split(arguments),

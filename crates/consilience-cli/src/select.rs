@@ -1,6 +1,7 @@
 //! A choice among many models as tables.
 
 use crate::arguments::{SelectArguments, count};
+use crate::text::layout::{fitted, width};
 use crate::text::{self, bytes, counted, estimate, grouped, table};
 use crate::{UNRELIABLE, print, progress, slurm};
 use consilience::draft;
@@ -14,7 +15,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 /// How wide the bar of a probability of 1 is.
-const BAR: f64 = 30.0;
+const BAR: f64 = 20.0;
 
 pub fn run(arguments: &SelectArguments) -> Result<ExitCode> {
     let start = Instant::now();
@@ -108,7 +109,7 @@ fn of(selection: &Selection) -> String {
     out += &jumps(selection);
     out += &how(selection);
     let all: Vec<(Option<&str>, &Warning)> = selection.warnings.iter().map(|w| (None, w)).collect();
-    let width = text::layout::width();
+    let width = width();
     out += &text::list_of(&all, &text::ShardNames::of(partition), width);
     if !selection.is_reliable() {
         out += &text::distrust(width);
@@ -153,7 +154,7 @@ fn inclusion(selection: &Selection) -> String {
             bar,
         ]);
     }
-    table(&rows)
+    fitted(&rows, &[3, 2], width())
 }
 
 fn name(terms: &[String]) -> String {

@@ -144,13 +144,13 @@ mod tests {
 
     #[test]
     fn what_many_models_have_in_common_stands_once() {
-        let note = Warning::new(Level::Note, "x", "it is so", "nothing");
-        let other = Warning::new(Level::Note, "x", "it is otherwise", "nothing");
+        let note = Warning::new(Level::Note, "comments", "it is so", "nothing");
+        let other = Warning::new(Level::Note, "comments", "it is otherwise", "nothing");
         let all = [(Some("a"), &note), (Some("b"), &note), (Some("c"), &other)];
         let text = list(&all);
         assert_eq!(
             text,
-            "\nnote [x] 2 models (`a`, `b`): it is so.\n  Nothing.\n\nnote [x] model `c`: it is otherwise.\n  Nothing.\n"
+            "\nnote [comments] 2 models (`a`, `b`): it is so.\n  Nothing.\n\nnote [comments] model `c`: it is otherwise.\n  Nothing.\n"
         );
     }
 

@@ -291,6 +291,26 @@ fn the_document_says_what_made_it() {
 }
 
 #[test]
+fn shells_and_man_are_told_of_every_command() {
+    let folder = Folder::empty();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let run = folder.run(&["completions", shell]);
+        assert_eq!(run.code, Some(0), "{run:?}");
+        for word in ["compare", "prior-scale", "combine", "completions"] {
+            assert!(run.out.contains(word), "{word} is not in the script for {shell}");
+        }
+        assert!(!run.out.contains("\\u{"), "the script for {shell} is changed on its way");
+    }
+    assert_eq!(folder.run(&["completions", "tcsh"]).code, Some(2));
+    let page = folder.run(&["man"]).out;
+    assert!(page.contains(".TH") && page.contains("compare"), "{page}");
+    assert_eq!(folder.run(&["man", "--out", "man1"]).code, Some(0));
+    let compare = folder.read("man1/consilience-compare.1");
+    assert!(compare.contains("leave") && compare.contains("Examples"), "{compare}");
+    assert!(!folder.path("man1/consilience-slurm-step.1").exists());
+}
+
+#[test]
 fn no_colour_where_nobody_sees_it() {
     let folder = Folder::with(&two_models(), &data());
     let run = folder.run(&["compare", "s.toml"]);
@@ -435,7 +455,11 @@ fn unreliable_results_are_marked_and_have_an_exit_code() {
     let table = folder.run(&[&["compare", "s.toml"], &few[..]].concat());
     assert_eq!(table.code, Some(1));
     assert!(table.out.contains("unreliable [not-normal] model `m`: "), "{}", table.out);
-    assert!(table.out.trim_end().ends_with("(exit code 1): see what is marked unreliable."));
+    let flat = table.out.trim_end().replace('\n', " ");
+    assert!(flat.ends_with("(exit code 1): see what is marked unreliable."), "{}", table.out);
+    // Where nothing is to be trusted, nothing is said about the strength.
+    let sentence = document["best"]["sentence"].as_str().unwrap_or("");
+    assert!(!sentence.contains("favoured") && !sentence.contains("evidence:"), "{sentence}");
 }
 
 #[test]

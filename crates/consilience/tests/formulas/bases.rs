@@ -309,7 +309,7 @@ fn what_the_data_do_not_bear_is_said() {
             "has a knot at 12 that is not between the least and the greatest value, 1 and 10",
         ),
         ("y ~ bs(n, df = 8)", "so many equal values that knots at its quantiles coincide"),
-        ("y ~ ns(I(x - x), df = 1)", "x - x is the same in all rows"),
+        ("y ~ ns(I(x - x), df = 1)", "I(x - x) is the same in all rows"),
         ("y ~ bs(g, df = 5)", "a number is needed here"),
         ("y ~ log1p(I(x - 3))", "log1p() needs numbers above -1"),
     ] {

@@ -181,6 +181,14 @@ fn carets_are_right_in_long_formulas() {
     assert!(lines[1].chars().count() < 90);
 }
 
+/// A letter of two columns moves the caret by two.
+#[test]
+fn carets_stand_below_wide_letters_too() {
+    let message = error("y ~ 血糖 + 2nd");
+    let caret = message.lines().last().unwrap();
+    assert_eq!(caret, format!("    {}^", " ".repeat(4 + 4 + 3)), "{message}");
+}
+
 #[test]
 fn absurd_input_is_refused_and_overflows_nothing() {
     let n = 100_000;
