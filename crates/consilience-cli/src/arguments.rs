@@ -2,6 +2,7 @@
 
 use crate::experiment::{EXPERIMENT_HELP, ExperimentArguments};
 use crate::machine::MachineArguments;
+use crate::manual::{COMPLETIONS_EXAMPLES, CompletionsArguments, MAN_EXAMPLES, ManArguments};
 use crate::plot::{PLOT_HELP, PageArguments, PlotArguments};
 use crate::run::arguments::{
     COMBINE_HELP, CombineArguments, SPLIT_EXAMPLES, SplitArguments, StatusArguments, WorkArguments,
@@ -21,7 +22,7 @@ use std::path::PathBuf;
 /// Bayesian model choice on data that is split over shards: which model do the data support, with
 /// what probability, and how sure is that answer?
 #[derive(Debug, Parser)]
-#[command(name = "consilience", version, propagate_version = true, after_help = EXIT_CODES)]
+#[command(name = "consilience", version, propagate_version = true, max_term_width = 80, after_help = EXIT_CODES)]
 pub struct Arguments {
     /// What to do.
     #[command(subcommand)]
@@ -29,15 +30,16 @@ pub struct Arguments {
 }
 
 const EXIT_CODES: &str = "\
-Start with `consilience init DATA.csv`, which writes a study file with comments, then
-`consilience compare` it.
+Start with `consilience init DATA.csv`, which writes a study file with
+comments, then `consilience compare` it.
 
 Exit codes:
   0  fine
   1  the run finished, but a warning says that its result is unreliable
   2  wrong usage or input
   3  failure on the way
-  4  not finished: answers of others are awaited (combine), or questions (answer --watch)";
+  4  not finished: answers of others are awaited (combine), or questions
+     (answer --watch)";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -91,6 +93,12 @@ pub enum Command {
     Show(ShowArguments),
     /// Make a pair of keys with which a site signs its answers
     Keygen(KeygenArguments),
+    /// Print a script by which a shell completes commands and flags
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions(CompletionsArguments),
+    /// Print the manual page, or write one for every command
+    #[command(after_help = MAN_EXAMPLES)]
+    Man(ManArguments),
     /// One step of a detached Slurm run, for the jobs themselves
     #[command(hide = true)]
     SlurmStep(StepArguments),
@@ -106,43 +114,49 @@ Examples:
   consilience compare examples/flights.toml --leave-one-out
   consilience compare examples/flights.toml --report flights.html
   consilience compare examples/flights.toml --json | jq '.models[].log_evidence'
-  consilience compare examples/flights.toml --engine slurm --slurm-args '--partition=short'
+  consilience compare examples/flights.toml --engine slurm \\
+      --slurm-args '--partition=short'
 
-The result is a table of log evidences with standard errors, log Bayes factors against the best
-model with Kass and Raftery's words for them, and posterior model probabilities with 95% intervals
-(from the standard errors); below it stands what should be known about them. With --json the same
-comes as one JSON document (docs/json.md describes it).";
+The result is a table of log evidences with standard errors, log Bayes factors
+against the best model with Kass and Raftery's words for them, and posterior
+model probabilities with 95% intervals (from the standard errors); below it
+stands what should be known about them. With --json the same comes as one JSON
+document (docs/json.md describes it).";
 
 const SELECT_EXAMPLES: &str = "\
 The study has [select] in the place of [[model]]:
   [select]
   outcome = \"late\"
   family = \"logistic\"
-  candidates = \"dep_delay + carrier + carrier:dep_delay\"   # or \".\" for all columns
-  # always = \"1\"                    # terms that every model has
-  # heredity = \"strong\"             # interactions only with their main effects; weak, none
+  candidates = \"dep_delay + carrier + carrier:dep_delay\"  # \".\": all columns
+  # always = \"1\"            # terms that every model has
+  # heredity = \"strong\"   # interactions only with their main effects; weak, none
   # prior = \"beta-binomial(1, P)\"   # uniform, bernoulli(0.2), sizes(1, 2, 1)
-  # method = \"auto\"                 # enumerate, search, reversible-jump, jump-shares
-  # top = 20                        # models to list
-  # se_target = 0.005               # error of an inclusion probability to aim at
+  # method = \"auto\"         # enumerate, search, reversible-jump, jump-shares
+  # top = 20                # models to list
+  # se_target = 0.005       # error of an inclusion probability to aim at
 
 Examples:
   consilience select examples/select.toml
-  consilience select examples/select.toml --top 5 --models 'glu + bmi, glu + bmi + age'
+  consilience select examples/select.toml --top 5 \\
+      --models 'glu + bmi, glu + bmi + age'
   consilience select examples/select.toml --report select.html
-  consilience select examples/select.toml --json | jq '.inclusion[] | {term, probability, se}'
+  consilience select examples/select.toml --json |
+      jq '.inclusion[] | {term, probability, se}'
 
-The result is the probability of every candidate and of the likeliest models, each with its standard
-error, the probability of all models that are not listed, and coefficients averaged over all models.
-docs/select.md teaches it on real data.";
+The result is the probability of every candidate and of the likeliest models,
+each with its standard error, the probability of all models that are not
+listed, and coefficients averaged over all models. docs/select.md teaches it
+on real data.";
 
 const BASELINES_EXAMPLES: &str = "\
-Majority vote and Borda count rank the models on every shard and count; the product of local
-probabilities multiplies them over the shards; upsampling has every shard stand for all of the data and
-takes the mean, the median or the mean of logs. Beside them stand the combinations: normal,
-normal-uncorrected, cmc-is, augmented (logistic and probit models with normal priors) and exact. Votes
-lose to the truth as shards get smaller: this command shows when. The exit code is 1 where the table
-marks a method as unreliable.
+Majority vote and Borda count rank the models on every shard and count; the
+product of local probabilities multiplies them over the shards; upsampling has
+every shard stand for all of the data and takes the mean, the median or the
+mean of logs. Beside them stand the combinations: normal, normal-uncorrected,
+cmc-is, augmented (logistic and probit models with normal priors) and exact.
+Votes lose to the truth as shards get smaller: this command shows when. The
+exit code is 1 where the table marks a method as unreliable.
 
 Examples:
   consilience baselines examples/flights.toml
@@ -155,20 +169,24 @@ Examples:
   consilience init 'parts/*.parquet' --out - | less";
 
 const SCHEMA_EXAMPLES: &str = "\
-Before anything is computed shards are asked which levels factors have, and what the mean and sd are that
-scale() and others need: a round or more. A study that states this under [schema] asks nothing of the
-kind; its rows are checked against it on the way. The command prints such a [schema], with all digits, so
-that results have the same bits:
+Before anything is computed shards are asked which levels factors have, and
+what the mean and sd are that scale() and others need: a round or more. A
+study that states this under [schema] asks nothing of the kind; its rows are
+checked against it on the way. The command prints such a [schema], with all
+digits, so that results have the same bits:
 
   [schema]
-  carrier = { levels = [\"9E\", \"AA\", \"DL\"] }                       # the reference first
+  carrier = { levels = [\"9E\", \"AA\", \"DL\"] }   # the reference first
   dep_delay = { type = \"number\" }
-  distance = { type = \"number\", mean = 1048.37, sd = 735.91 }      # for scale(distance)
-  late = { type = \"number\", mean = 0.4, sd = 0.49, observations = 327346 }   # the outcome
+  # for scale(distance)
+  distance = { type = \"number\", mean = 1048.37, sd = 735.91 }
+  # the outcome
+  late = { type = \"number\", mean = 0.4, sd = 0.49, observations = 327346 }
 
-Levels may be put in another order and rare ones taken out of the data; mean and sd may come from earlier
-data: they define what scale() is. A [schema] that the study has already is not looked at. Of a run
-directory the answers are taken that its shards have given. docs/study.md describes every key.
+Levels may be put in another order and rare ones taken out of the data; mean
+and sd may come from earlier data: they define what scale() is. A [schema]
+that the study has already is not looked at. Of a run directory the answers
+are taken that its shards have given. docs/study.md describes every key.
 
 Examples:
   consilience schema study.toml
@@ -177,19 +195,22 @@ Examples:
   consilience schema run/";
 
 const SIMULATE_EXAMPLES: &str = "\
-higgs: collisions of the shape of the UCI HIGGS data set. A label, 21 measurements (momenta, angles,
-b-tags) and seven masses computed from them, with an error; the label depends on the masses, so that
-of the two models in examples/higgs.toml the one of the masses is right. Parquet files have names;
+higgs: collisions of the shape of the UCI HIGGS data set. A label, 21
+measurements (momenta, angles, b-tags) and seven masses computed from them,
+with an error; the label depends on the masses, so that of the two models in
+examples/higgs.toml the one of the masses is right. Parquet files have names;
 .csv and .csv.gz have no header line, as HIGGS.csv.gz has none.
 
-alleles: an outcome y and doses 0, 1, 2 of the rare allele at linked loci, of which one in twenty has
-an effect, for sparse regression.
+alleles: an outcome y and doses 0, 1, 2 of the rare allele at linked loci, of
+which one in twenty has an effect, for sparse regression.
 
-toy: the paper's Gaussian toy. An outcome y and covariates x1 to x15 at correlation 0.9; the coefficients
-are drawn with the seed. The six models of examples/toy.toml are hard to tell apart.
+toy: the paper's Gaussian toy. An outcome y and covariates x1 to x15 at
+correlation 0.9; the coefficients are drawn with the seed. The six models of
+examples/toy.toml are hard to tell apart.
 
-rjmcmc: the paper's data for reversible jump. A binary y and features x1 to x5 at correlation 0.9, of
-which x3 has a small effect in the second half of the rows and none in the first.
+rjmcmc: the paper's data for reversible jump. A binary y and features x1 to x5
+at correlation 0.9, of which x3 has a small effect in the second half of the
+rows and none in the first.
 
 Examples:
   consilience simulate higgs --rows 1000000 --out higgs.parquet

@@ -8,7 +8,7 @@ use consilience::compare::Comparison;
 pub fn of(comparison: &Comparison) -> String {
     let head = ["model", "Σ log α", "Σ log p(y_s)", "log I", "share of log I", "normal is off by"];
     let mut rows = vec![head.map(String::from)];
-    for model in &comparison.models {
+    for model in comparison.order().into_iter().map(|i| &comparison.models[i]) {
         let parts = &model.parts;
         let (Some(shards), Some(overlap)) = (parts.shards, parts.overlap) else { continue };
         let not_finite = || "not finite".to_string();

@@ -12,6 +12,7 @@ mod duration;
 mod experiment;
 mod init;
 mod machine;
+mod manual;
 mod memory;
 mod overview;
 mod plot;
@@ -38,6 +39,7 @@ use consilience::{Error, Result};
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Instant;
+use text::layout;
 
 const UNRELIABLE: u8 = 1;
 const WRONG_INPUT: u8 = 2;
@@ -103,6 +105,14 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
             print(&simulate::write(arguments)?)?;
             Ok(ExitCode::SUCCESS)
         }
+        Command::Completions(arguments) => {
+            manual::completions(arguments)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Man(arguments) => {
+            manual::man(arguments)?;
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Split(arguments) => run::split(arguments),
         Command::Work(arguments) => run::work(arguments),
         Command::Combine(arguments) => run::combine(arguments),
@@ -158,6 +168,10 @@ fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
                 draft::make_folder(folder)?;
             }
             let mut comparison = plan.run(&bar)?;
+            // To hash large files takes a while: only where it is shown.
+            if output.json || arguments.out.is_some() || output.page.report.is_some() {
+                comparison.provenance = Some(plan.provenance()?);
+            }
             comparison.shard_seconds = Some(plan.engine().spent()).filter(|s| !s.is_empty());
             comparison
         }
@@ -172,12 +186,9 @@ fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     if let Some(folder) = &arguments.out {
         draft::write(&folder.join("result.json"), &json)?;
     }
-    output.page.write(
-        &json,
-        &[],
-        plot::of_file(&arguments.study.study, &arguments.study.overrides()),
-    )?;
-    report(&comparison, &json, output, &[])
+    let about = plot::of_file(&arguments.study.study, &arguments.study.overrides());
+    output.page.write(&json, about)?;
+    report(&comparison, &json, output)
 }
 
 /// The JSON document.
@@ -185,14 +196,8 @@ fn document(comparison: &Comparison) -> String {
     serde_json::to_string_pretty(comparison).expect("a comparison can be written") + "\n"
 }
 
-/// Prints a result as the document or as a table, and writes the draws that were asked for. Shards that are
-/// sites have names.
-fn report(
-    comparison: &Comparison,
-    json: &str,
-    output: &OutputArguments,
-    sites: &[String],
-) -> Result<ExitCode> {
+/// Prints a result as the document or as a table, and writes the draws that were asked for.
+fn report(comparison: &Comparison, json: &str, output: &OutputArguments) -> Result<ExitCode> {
     let written = match &output.posterior {
         Some(folder) => comparison.write_posterior(folder)?,
         None => Vec::new(),
@@ -201,10 +206,15 @@ fn report(
         bayes_factors: output.bayes_factors,
         parameters: output.parameters,
         written: &written,
-        sites,
         bars: std::io::stdout().is_terminal(),
+        width: layout::width(),
     };
-    print(&if output.json { json.to_string() } else { text::of(comparison, &tables) })?;
+    if output.json {
+        print(json)?;
+    } else {
+        let bold = text::verdict(comparison, tables.width);
+        print_painted(&text::of(comparison, &tables), &[&bold])?;
+    }
     let reliable = comparison.is_reliable();
     Ok(if reliable { ExitCode::SUCCESS } else { ExitCode::from(UNRELIABLE) })
 }
@@ -222,8 +232,22 @@ fn show_baselines(arguments: &BaselinesArguments) -> Result<ExitCode> {
 
 /// Writes to stdout. A reader that has gone away is no failure of ours.
 fn print(text: &str) -> Result<()> {
+    written(&shell::visible(text))
+}
+
+/// The same in colour where that goes to a terminal, and these passages in bold.
+fn print_painted(text: &str, bold: &[&str]) -> Result<()> {
+    let text = shell::visible(text);
+    if !layout::coloured(&std::io::stdout()) {
+        return written(&text);
+    }
+    let bold: Vec<_> = bold.iter().map(|passage| shell::visible(passage)).collect();
+    written(&layout::painted(&text, &bold.iter().map(AsRef::as_ref).collect::<Vec<_>>()))
+}
+
+fn written(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(shell::visible(text).as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Error::Io { path: "standard output".into(), source: e })
         }

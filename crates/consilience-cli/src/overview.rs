@@ -1,7 +1,8 @@
 //! What a study would do, in words.
 
 use crate::shell::word;
-use crate::text::{counted, grouped, list};
+use crate::text::layout::{WIDTH, wrapped};
+use crate::text::{ShardNames, counted, grouped, list_of};
 use consilience::model::Model;
 use consilience::plan::Plan;
 use consilience::study::{Combine, Local, Select, ShareRule};
@@ -11,11 +12,11 @@ use std::path::Path;
 /// The overview of a plan.
 pub fn of(plan: &Plan, study: &Path) -> String {
     let mut out = format!("{} is a valid study.\n\n", study.display());
-    let _ = writeln!(out, "data      {}", data(plan));
-    let _ = writeln!(out, "split     {}", split(plan));
-    let _ = writeln!(out, "evidence  {}", evidence(plan));
+    out += &line("data", data(plan));
+    out += &line("split", split(plan));
+    out += &line("evidence", evidence(plan));
     if let Some(select) = &plan.study.select {
-        let _ = writeln!(out, "select    {}", candidates(plan, select));
+        out += &line("select", candidates(plan, select));
     }
     let probabilities = plan.study.probabilities();
     for (i, setting) in plan.settings.iter().enumerate() {
@@ -24,25 +25,30 @@ pub fn of(plan: &Plan, study: &Path) -> String {
             Some(probability) => format!(", prior probability {probability:.4}"),
             None => String::new(),
         };
-        let _ = writeln!(
-            out,
-            "\nmodel {}   {}\n          {}\n          {}, {}{prior}",
-            i + 1,
-            spec.name,
-            plan.formulas[i],
-            spec.family,
-            counted(setting.model.dim(), "free parameter"),
-        );
+        let free = counted(setting.model.dim(), "free parameter");
+        out.push('\n');
+        out += &line(&format!("model {}", i + 1), spec.name.clone());
+        out += &line("", plan.formulas[i].clone());
+        out += &line("", format!("{}, {free}{prior}", spec.family));
         out += &priors(&setting.model);
     }
     let own = plan.settings.iter().flat_map(|setting| {
         setting.warnings.iter().map(|w| (Some(setting.model.name.as_str()), w))
     });
     let warnings: Vec<_> = plan.warnings.iter().map(|w| (None, w)).chain(own).collect();
-    out += &list(&warnings);
+    out += &list_of(&warnings, &ShardNames::of(&plan.partition), WIDTH);
     let command = if plan.study.select.is_some() { "select" } else { "compare" };
     let _ = writeln!(out, "\nNothing was run. To run it: consilience {command} {}", word(study));
     out
+}
+
+/// Where the text of a line begins, behind its name.
+const INDENT: usize = 10;
+
+/// A line with a name before it, or several of them.
+fn line(name: &str, text: String) -> String {
+    let text = wrapped(&text, 0, WIDTH - INDENT);
+    format!("{name:<INDENT$}{}\n", text.replace('\n', &format!("\n{:INDENT$}", "")))
 }
 
 /// The models of a choice.
@@ -75,9 +81,10 @@ fn data(plan: &Plan) -> String {
 }
 
 fn split(plan: &Plan) -> String {
-    let rows: Vec<f64> = plan.settings[0].surveys.iter().map(|s| s.observations).collect();
-    let least = rows.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = rows.iter().copied().fold(0.0, f64::max);
+    // Rows as the data have them: weights may count one for many, or for none.
+    let rows = plan.engine().rows();
+    let least = rows.iter().copied().min().unwrap_or(0) as f64;
+    let most = rows.iter().copied().max().unwrap_or(0) as f64;
     let partition = &plan.partition;
     let share = match plan.study.split.share {
         ShareRule::Rows => "by their rows",
@@ -141,8 +148,5 @@ fn priors(model: &Model) -> String {
             None => groups.push((prior, vec![&parameter.name])),
         }
     }
-    groups
-        .iter()
-        .map(|(prior, names)| format!("          {prior}: {}\n", names.join(", ")))
-        .collect()
+    groups.iter().map(|(prior, names)| line("", format!("{prior}: {}", names.join(", ")))).collect()
 }

@@ -10,28 +10,31 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub const PLOT_HELP: &str = "\
-RESULT.json is what compare, select or sweep print with --json, or write with --out.
+RESULT.json is what compare, select or sweep print with --json, or write with
+--out.
 
 Kinds of compare:
-  probabilities, evidence, decomposition, shards, agreement, parameters, prior-scale, leave-one-out,
-  weights, bayes-factors
+  probabilities, evidence, decomposition, shards, agreement, parameters,
+  prior-scale, leave-one-out, weights, bayes-factors
 Kinds of select:
   inclusion, models, sizes, coefficients
 Kinds of sweep:
   error, rmse, choices, bayes-factor, epsilon, overlap-share, time
-Not every document has all of them: prior-scale needs `compare --prior-scale 0.5,1,2`, leave-one-out needs
-`compare --leave-one-out`, decomposition and shards need evidences of single shards (`--local importance`).
-A kind that is not there is an error that lists those that are.
+Not every document has all of them: prior-scale needs `compare --prior-scale
+0.5,1,2`, leave-one-out needs `compare --leave-one-out`, decomposition and
+shards need evidences of single shards (`--local importance`). A kind that is
+not there is an error that lists those that are.
 
 Examples:
   consilience compare examples/flights.toml --json > flights.json
   consilience plot flights.json > probabilities.svg
   consilience plot flights.json --kind evidence -o evidence.png
-  consilience plot flights.json --kind parameters --model 'one slope' -o slope.svg --width 500
+  consilience plot flights.json --kind parameters --model 'one slope' \\
+      -o slope.svg --width 500
   consilience plot flights.json --kind all -o figures
 
-All figures with words and tables in one page: `consilience compare STUDY --report page.html`.
-docs/report.md shows every kind.";
+All figures with words and tables in one page: `consilience compare STUDY
+--report page.html`. docs/report.md shows every kind.";
 
 /// What to draw.
 #[derive(Debug, Args)]
@@ -144,10 +147,9 @@ impl PageArguments {
     }
 
     /// Writes the page, if one was asked for. Shards that are sites have names.
-    pub fn write(&self, json: &str, sites: &[String], study: Extras) -> Result<()> {
+    pub fn write(&self, json: &str, study: Extras) -> Result<()> {
         let Some(path) = &self.report else { return Ok(()) };
-        let document =
-            Document::read(json).expect("what we wrote can be read").with_shard_names(sites);
+        let document = Document::read(json).expect("what we wrote can be read");
         draft::write(path, report(&document, &study))
     }
 }

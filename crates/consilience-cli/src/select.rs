@@ -1,6 +1,7 @@
 //! A choice among many models as tables.
 
 use crate::arguments::{SelectArguments, count};
+use crate::text::layout::{fitted, width};
 use crate::text::{self, bytes, counted, estimate, grouped, table};
 use crate::{UNRELIABLE, print, progress, slurm};
 use consilience::draft;
@@ -14,7 +15,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 /// How wide the bar of a probability of 1 is.
-const BAR: f64 = 30.0;
+const BAR: f64 = 20.0;
 
 pub fn run(arguments: &SelectArguments) -> Result<ExitCode> {
     let start = Instant::now();
@@ -43,7 +44,12 @@ pub fn run(arguments: &SelectArguments) -> Result<ExitCode> {
             let room = arguments.study.machine.room()?;
             let threads = room.threads(arguments.study.machine.threads());
             let plan = Plan::within(study, threads, &room, &bar)?;
-            plan.select_and_name(&arguments.select.models, &bar)?
+            let mut selection = plan.select_and_name(&arguments.select.models, &bar)?;
+            // To hash large files takes a while: only where it is shown.
+            if arguments.json || arguments.out.is_some() || arguments.page.report.is_some() {
+                selection.provenance = Some(plan.provenance()?);
+            }
+            selection
         }
         slurm::EngineName::Slurm => match slurm::select(study, arguments, &bar)? {
             Some(selection) => selection,
@@ -57,7 +63,7 @@ pub fn run(arguments: &SelectArguments) -> Result<ExitCode> {
         draft::write(&folder.join("result.json"), &json)?;
     }
     let about = crate::plot::of_file(&arguments.study.study, &arguments.study.overrides());
-    arguments.page.write(&json, &[], about)?;
+    arguments.page.write(&json, about)?;
     report(&selection, &json, arguments.json)
 }
 
@@ -68,7 +74,11 @@ pub fn document(selection: &Selection) -> String {
 
 /// Prints a result as the document or as tables.
 pub fn report(selection: &Selection, json: &str, as_json: bool) -> Result<ExitCode> {
-    print(&if as_json { json.to_string() } else { of(selection) })?;
+    if as_json {
+        print(json)?;
+    } else {
+        crate::print_painted(&of(selection), &[])?;
+    }
     let reliable = selection.is_reliable();
     Ok(if reliable { ExitCode::SUCCESS } else { ExitCode::from(UNRELIABLE) })
 }
@@ -99,9 +109,10 @@ fn of(selection: &Selection) -> String {
     out += &jumps(selection);
     out += &how(selection);
     let all: Vec<(Option<&str>, &Warning)> = selection.warnings.iter().map(|w| (None, w)).collect();
-    out += &text::list(&all);
+    let width = width();
+    out += &text::list_of(&all, &text::ShardNames::of(partition), width);
     if !selection.is_reliable() {
-        out += "\nThese results are not to be trusted as they stand (exit code 1): see what is marked unreliable.\n";
+        out += &text::distrust(width);
     }
     out
 }
@@ -143,7 +154,7 @@ fn inclusion(selection: &Selection) -> String {
             bar,
         ]);
     }
-    table(&rows)
+    fitted(&rows, &[3, 2], width())
 }
 
 fn name(terms: &[String]) -> String {

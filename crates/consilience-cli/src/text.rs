@@ -1,10 +1,16 @@
 //! A comparison as a table with what should be known about it below.
 
+pub mod layout;
 mod tables;
+mod warnings;
 
-use consilience::compare::{Comparison, ModelResult};
+pub use layout::table;
+pub use warnings::{ShardNames, list, list_of};
+
+use consilience::Warning;
+use consilience::compare::{Comparison, ModelResult, times};
 use consilience::estimate::Estimate;
-use consilience::{Level, Warning};
+use layout::{fitted, wrapped};
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -17,10 +23,10 @@ pub struct Tables<'a> {
     pub parameters: bool,
     /// Files of posterior draws.
     pub written: &'a [PathBuf],
-    /// The names of the shards, where they are sites.
-    pub sites: &'a [String],
     /// Whether probabilities have a bar beside them: for a terminal.
     pub bars: bool,
+    /// How wide all of it may be.
+    pub width: usize,
 }
 
 /// The whole report.
@@ -33,16 +39,23 @@ pub fn of(comparison: &Comparison, tables: &Tables) -> String {
         true => String::new(),
         false => format!(" ({} observations)", grouped(observations)),
     };
-    let _ = writeln!(
-        out,
-        "{} rows{weighted} in {} (by {}, partition {})\n",
-        grouped(rows),
-        counted(partition.shards, "shard"),
-        partition.by,
-        partition.hash
-    );
-    out += &models(comparison, tables.bars);
-    out += &winner(comparison);
+    let (names, rows) = (ShardNames::of(partition), grouped(rows));
+    let shards = counted(partition.shards, "shard");
+    let _ = match partition.by.as_str() {
+        "site" => {
+            let sites = counted(partition.shards, "site");
+            writeln!(out, "{rows} rows{weighted} at {sites} (partition {})\n", partition.hash)
+        }
+        by => {
+            let hash = &partition.hash;
+            writeln!(out, "{rows} rows{weighted} in {shards} (by {by}, partition {hash})\n")
+        }
+    };
+    out += &models(comparison, tables);
+    let said = verdict(comparison, tables.width);
+    if !said.is_empty() {
+        let _ = write!(out, "\n{said}\n");
+    }
     out += &crate::decomposition::of(comparison);
     if tables.bayes_factors {
         out += &tables::bayes_factors(comparison);
@@ -52,51 +65,62 @@ pub fn of(comparison: &Comparison, tables: &Tables) -> String {
         out += &tables::averages(comparison);
     }
     out += &tables::prior_sensitivity(comparison);
-    out += &tables::leave_one_out(comparison, tables.sites);
+    out += &tables::leave_one_out(comparison, &names);
     if !tables.written.is_empty() {
         let files: Vec<String> = tables.written.iter().map(|f| f.display().to_string()).collect();
         let _ = write!(out, "\nPosterior draws: {}\n", files.join(", "));
     }
     let _ = write!(
         out,
-        "\n{}, {} to each shard and {} back",
+        "\n{}, {} to each {} and {} back",
         counted(comparison.rounds as usize, "round"),
         bytes(comparison.traffic.bytes_sent / partition.shards.max(1) as u64),
+        names.what(),
         bytes(comparison.traffic.bytes_received / partition.shards.max(1) as u64)
     );
     let _ = match comparison.seconds {
         Some(seconds) => writeln!(out, ", {seconds:.1} s"),
         None => writeln!(out),
     };
-    out += &warnings(comparison);
+    out += &closing(comparison, &names, tables.width);
     out
 }
 
-fn models(comparison: &Comparison, bars: bool) -> String {
+/// The models, the most probable first, with as much about each as there is room for.
+fn models(comparison: &Comparison, tables: &Tables) -> String {
     let head = [
         "model",
         "log evidence",
         "log Bayes factor",
         "against it",
+        "odds",
+        "prior",
         "probability",
         "95% interval",
         "parameters",
         "",
     ];
     let mut rows = vec![head.map(String::from)];
-    for model in &comparison.models {
+    let order = comparison.order();
+    let first = comparison.models[0].prior_probability;
+    let unequal = comparison.models.iter().any(|m| (m.prior_probability - first).abs() > 1e-12);
+    for (place, &i) in order.iter().enumerate() {
+        let model = &comparison.models[i];
+        let odds = || format!("1:{}", times(-model.log_odds.value));
         rows.push([
             model.name.clone(),
-            estimate(model.log_evidence),
+            brief(model.log_evidence),
             bayes_factor(model.log_bayes_factor),
             model.strength.map_or(String::new(), |s| s.short().into()),
+            if place == 0 { String::new() } else { odds() },
+            if unequal { probability(model.prior_probability) } else { String::new() },
             probability(model.probability),
             model.probability_interval.map_or("unknown".into(), interval),
             free(model).to_string(),
-            if bars { bar(model.probability) } else { String::new() },
+            if tables.bars { bar(model.probability) } else { String::new() },
         ]);
     }
-    table(&rows)
+    fitted(&rows, &[2, 7, 4, 3, 9, 8], tables.width)
 }
 
 /// How wide the bar of a probability of 1 is.
@@ -118,45 +142,20 @@ fn interval(ends: [f64; 2]) -> String {
     if low == high { String::new() } else { format!("{low} to {high}") }
 }
 
-/// Which model is the best, and how sure that is.
-fn winner(comparison: &Comparison) -> String {
-    if comparison.models.len() < 2 {
-        return String::new();
-    }
-    let name = &comparison.best.name;
+/// Which model is the best, how strong the evidence for it is, and how sure that is; nothing of a model alone.
+pub fn verdict(comparison: &Comparison, width: usize) -> String {
+    let Some(sentence) = &comparison.best.sentence else { return String::new() };
     let sure = match comparison.best.certainty {
-        None => "Without error bars it cannot be told how sure that is.".into(),
+        None => "Without error bars it cannot be told how sure it is which comes first.".into(),
         Some(p) if p > 0.9999 => "The Monte Carlo errors are too small to change that.".into(),
-        Some(p) => {
-            format!("Given the Monte Carlo errors, it truly comes first with probability {p:.4}.")
-        }
+        Some(p) => format!(
+            "Given the Monte Carlo errors, `{}` truly comes first with probability {p:.4}.",
+            comparison.best.name
+        ),
     };
-    format!("\nMost probable: {name}. {sure}\n")
-}
-
-/// Columns of text: the first to the left, the others to the right.
-pub fn table<R: AsRef<[String]>>(rows: &[R]) -> String {
-    let columns = rows.first().map_or(0, |row| row.as_ref().len());
-    let width = |j: usize| rows.iter().map(|r| r.as_ref()[j].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut out = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (j, cell) in row.as_ref().iter().enumerate() {
-            let pad = " ".repeat(widths[j] - cell.chars().count());
-            if j == 0 {
-                line += cell;
-                line += &pad;
-            } else {
-                line += "  ";
-                line += &pad;
-                line += cell;
-            }
-        }
-        out += line.trim_end();
-        out.push('\n');
-    }
-    out
+    // Results that are not to be trusted have no errors that could be.
+    let sure = if comparison.is_reliable() { format!(" {sure}") } else { String::new() };
+    wrapped(&format!("{sentence}{sure}"), 0, width)
 }
 
 /// A value with as many decimals as its error bar is worth.
@@ -177,6 +176,14 @@ pub fn estimate(estimate: Estimate) -> String {
     }
 }
 
+/// The same with four decimals at most, which are enough to compare models by.
+pub fn brief(of: Estimate) -> String {
+    match of.se {
+        Some(se) if (5e-5..1e-3).contains(&se) => format!("{:.4} ± {se:.4}", of.value),
+        _ => estimate(of),
+    }
+}
+
 /// A small number with as many digits as matter.
 pub fn short(value: Option<f64>) -> String {
     match value {
@@ -191,7 +198,7 @@ pub fn short(value: Option<f64>) -> String {
 
 /// A log Bayes factor against the best model.
 fn bayes_factor(factor: Estimate) -> String {
-    if factor == Estimate::ZERO { "0 (best)".into() } else { estimate(factor) }
+    if factor == Estimate::ZERO { "0 (best)".into() } else { brief(factor) }
 }
 
 pub fn probability(p: f64) -> String {
@@ -229,75 +236,19 @@ pub fn bytes(count: u64) -> String {
     }
 }
 
-fn warnings(comparison: &Comparison) -> String {
+fn closing(comparison: &Comparison, names: &ShardNames, width: usize) -> String {
     let all: Vec<(Option<&str>, &Warning)> = comparison.all_warnings().collect();
-    let mut out = list(&all);
+    let mut out = list_of(&all, names, width);
     if !comparison.is_reliable() {
-        out += "\nThese results are not to be trusted as they stand (exit code 1): see what is marked unreliable.\n";
+        out += &distrust(width);
     }
     out
 }
 
-/// Warnings, the worst first; those that say the same of many shards in one entry.
-pub fn list(all: &[(Option<&str>, &Warning)]) -> String {
-    let mut out = String::new();
-    for level in [Level::Unreliable, Level::Caution, Level::Note] {
-        let mut groups: Vec<Vec<(Option<&str>, &Warning)>> = Vec::new();
-        for &(model, warning) in all.iter().filter(|(_, w)| w.level == level) {
-            let same = |g: &&mut Vec<(Option<&str>, &Warning)>| {
-                let (first_model, first) = g[0];
-                first_model == model
-                    && first.code == warning.code
-                    && first.shard.is_some()
-                    && warning.shard.is_some()
-            };
-            match groups.iter_mut().find(same) {
-                Some(group) => group.push((model, warning)),
-                None => groups.push(vec![(model, warning)]),
-            }
-        }
-        for group in groups {
-            out.push('\n');
-            out += &entry(&group);
-        }
-    }
-    out
-}
-
-fn entry(group: &[(Option<&str>, &Warning)]) -> String {
-    let (model, first) = group[0];
-    let mut subject = model.map(|m| format!("model `{m}`, ")).unwrap_or_default();
-    let message = &first.message;
-    if let Some(shard) = first.shard {
-        if group.len() == 1 {
-            let _ = write!(subject, "shard {shard}: ");
-        } else {
-            let shards: Vec<String> =
-                group.iter().take(8).filter_map(|(_, w)| w.shard).map(|s| s.to_string()).collect();
-            let more = if group.len() > 8 { ", …" } else { "" };
-            let _ = write!(
-                subject,
-                "{} shards ({}{more}), the first: ",
-                group.len(),
-                shards.join(", ")
-            );
-        }
-    } else if model.is_some() {
-        subject.truncate(subject.len() - 2);
-        subject += ": ";
-    }
-    format!(
-        "{} [{}] {subject}{message}.\n  {}.\n",
-        first.level,
-        first.code,
-        upper_first(&first.advice)
-    )
-}
-
-/// The text with its first letter in upper case, unless it names code.
-fn upper_first(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |c| c.to_uppercase().chain(letters).collect())
+/// What stands below results that are not to be trusted.
+pub fn distrust(width: usize) -> String {
+    let text = "These results are not to be trusted as they stand (exit code 1): see what is marked unreliable.";
+    format!("\n{}\n", wrapped(text, 0, width))
 }
 
 #[cfg(test)]
@@ -313,20 +264,5 @@ mod tests {
         assert_eq!(estimate(Estimate { value: -3.2, se: None }), "-3.200 (no error bar)");
         assert_eq!(probability(0.25), "0.2500");
         assert_eq!(probability(1.5e-9), "1.5e-9");
-    }
-
-    #[test]
-    fn the_same_warning_of_many_shards_is_one_entry() {
-        let warnings: Vec<Warning> = (0..12)
-            .map(|s| Warning::new(Level::Caution, "few-rows", "has 3 rows", "use fewer").shard(s))
-            .collect();
-        let all: Vec<(Option<&str>, &Warning)> = warnings.iter().map(|w| (Some("m"), w)).collect();
-        let text = list(&all);
-        assert_eq!(text.matches("caution [few-rows]").count(), 1);
-        assert!(
-            text.contains(
-                "model `m`, 12 shards (0, 1, 2, 3, 4, 5, 6, 7, …), the first: has 3 rows."
-            )
-        );
     }
 }

@@ -446,7 +446,7 @@ fn every_field_of_a_selection_is_described() {
         fields(&document, "", &mut known);
     }
     // Those have their place in docs/json.md.
-    let elsewhere = ["partition.", "traffic.", "warning.", "estimate."];
+    let elsewhere = ["partition.", "traffic.", "provenance.", "warning.", "estimate."];
     known.retain(|field| !elsewhere.iter().any(|part| field.starts_with(part)));
     let text = page("select.md");
     let described: BTreeSet<String> =

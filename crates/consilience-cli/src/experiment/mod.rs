@@ -23,20 +23,25 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 pub const EXPERIMENT_HELP: &str = "\
-1  votes, Borda counts, upsampled evidences and CMC-IS beside the combination by normals (toy data)
-2  data augmentation (Algorithm 1) and normals (Algorithm 2), random and stratified splits (flights)
-3  Bayes factors over up to 50 splits (toy data)
-4  many rows: measurements against masses of collisions (Higgs)
-5  sparse regression: how the error of the overlap grows with the number of splits (alleles)
+1  votes, Borda counts, upsampled evidences and CMC-IS beside the combination
+   by normals (toy data)
+2  data augmentation (Algorithm 1) and normals (Algorithm 2), random and
+   stratified splits (flights)
+3  Bayes factors over up to 50 splits (toy data) 4  many rows: measurements
+against masses of collisions (Higgs) 5  sparse regression: how the error of
+the overlap grows with the number of
+   splits (alleles)
 6  reversible jump over splits, and what is better
 
-Every experiment is kept as it goes: one that was stopped goes on where it was. --quick has fewer
-repeats, draws and rows, and takes a few minutes for all six on two cores. The full ones take hours:
-2 and 4 run samplers over all rows, as the paper does. docs/experiments.md shows what came out.
+Every experiment is kept as it goes: one that was stopped goes on where it
+was. --quick has fewer repeats, draws and rows, and takes a few minutes for
+all six on two cores. The full ones take hours: 2 and 4 run samplers over all
+rows, as the paper does. docs/experiments.md shows what came out.
 
-Data are looked for in the folder of --data: flights.parquet (needed by 2), gauss.parquet (1 and 3),
-sim2.parquet (6), HIGGS.csv.gz or higgs.parquet (4). What is not there is simulated, and the result
-says so; only the flights cannot be.
+Data are looked for in the folder of --data: flights.parquet (needed by 2),
+gauss.parquet (1 and 3), sim2.parquet (6), HIGGS.csv.gz or higgs.parquet (4).
+What is not there is simulated, and the result says so; only the flights
+cannot be.
 
 Examples:
   consilience experiment 1 --out experiments --quick

@@ -16,24 +16,27 @@ Example, all on one machine:
   consilience work flights.run --wait &
   consilience combine flights.run --wait
 
-DIR can be on a file system that many machines see: start `work DIR --shard K` on any of them.
-docs/cluster.md goes from a laptop to a cluster.";
+DIR can be on a file system that many machines see: start `work DIR --shard K`
+on any of them. docs/cluster.md goes from a laptop to a cluster.";
 
 pub const COMBINE_HELP: &str = "\
-Whatever is answered stays answered: it can be run at any time, killed at any time, and run again.
-Without --wait it returns at once: with code 4 if answers are missing.
+Whatever is answered stays answered: it can be run at any time, killed at any
+time, and run again. Without --wait it returns at once: with code 4 if answers
+are missing.
 
-With sites, --wait looks again and again into the folders among ANSWER… and takes in what arrives.
---watch DIR also writes each round's question file into that folder, and in the end a notice for
-those who watch it (`consilience answer --watch DIR`), so that nobody carries files:
+With sites, --wait looks again and again into the folders among ANSWER… and
+takes in what arrives. --watch DIR also writes each round's question file into
+that folder, and in the end a notice for those who watch it (`consilience
+answer --watch DIR`), so that nobody carries files:
   consilience combine trial.run --watch shared --timeout 2h
-Other runs' files may be in the folder too. If a round's answers are not all there in time, it ends
-with code 4 and names who is missing; the same command goes on from there, and --without SITE goes
-on without it.
+Other runs' files may be in the folder too. If a round's answers are not all
+there in time, it ends with code 4 and names who is missing; the same command
+goes on from there, and --without SITE goes on without it.
 
-What split, ask or compare were told to compute beside the comparison (--prior-scale,
---leave-one-out) the run delivers without being told again; given here, it is asked for from now on.
---parameters, --bayes-factors, --shard-details and --posterior ask nothing more and can be had at any time.";
+What split, ask or compare were told to compute beside the comparison
+(--prior-scale, --leave-one-out) the run delivers without being told again;
+given here, it is asked for from now on. --parameters, --bayes-factors,
+--shard-details and --posterior ask nothing more and can be had at any time.";
 
 /// What to split, and where to.
 #[derive(Debug, Args)]

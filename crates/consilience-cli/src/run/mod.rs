@@ -156,8 +156,13 @@ fn tell_waiting(
         return Ok(ExitCode::from(crate::WAITING));
     }
     if waiting.sites {
+        // Who waits without a folder would wait for ever.
+        let nowhere = match arguments.wait && arguments.answers.is_empty() {
+            true => "\n--wait has no folder to look into: name the one in which answers arrive",
+            false => "",
+        };
         crate::shell::tell(&format!(
-            "{waiting}\nSend {} to the sites that have not answered it. Each answers with\n  consilience answer QUESTION --data ITS-DATA --site ITS-NAME\nand what comes back goes into\n  consilience combine {folder} ANSWER…",
+            "{waiting}{nowhere}\nSend {} to the sites that have not answered it. Each answers with\n  consilience answer QUESTION --data ITS-DATA --site ITS-NAME\nand what comes back goes into\n  consilience combine {folder} ANSWER…",
             word(&waiting.question)
         ));
     } else {
@@ -185,6 +190,16 @@ fn how_to_wait(
     // Who waits looks into folders again and again.
     let again = |path: &PathBuf| waits && run.manifest().has_sites() && path.is_dir();
     let (mut folders, files): (Vec<_>, Vec<_>) = arguments.answers.iter().cloned().partition(again);
+    if waits && run.manifest().has_sites() {
+        // Where some answers are, others arrive: `mail/*.answer` is what a shell makes of a folder.
+        for file in files.iter().filter(|file| file.is_file()) {
+            let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let folder = folder.unwrap_or(Path::new(".")).to_path_buf();
+            if !folders.contains(&folder) {
+                folders.push(folder);
+            }
+        }
+    }
     folders.extend(shared.iter().cloned());
     let often = if shared.is_empty() { PAUSE } else { Duration::from_secs(1) };
     let every = arguments.every.unwrap_or(often);
@@ -237,12 +252,13 @@ pub fn combine(arguments: &CombineArguments) -> Result<ExitCode> {
     if run.manifest().study.select.is_some() {
         return match run.select(&arguments.select.models, courier, &bar) {
             Err(error) => unfinished(error, &run, arguments, &inbox, refused),
-            Ok(selection) => {
+            Ok(mut selection) => {
                 bar.clear();
+                selection.provenance = Some(run.provenance());
                 let json = crate::select::document(&selection);
                 draft::write(&run.result_path(), &json)?;
                 inbox.announce(&run, Ended::Finished)?;
-                output.page.write(&json, &[], of_study(Some(&run.manifest().study)))?;
+                output.page.write(&json, of_study(Some(&run.manifest().study)))?;
                 crate::select::report(&selection, &json, output.json)
             }
         };
@@ -250,19 +266,18 @@ pub fn combine(arguments: &CombineArguments) -> Result<ExitCode> {
     if !arguments.select.models.is_empty() {
         return Err(Error::input("--models is for a run of a study with [select]"));
     }
-    let comparison = match run.coordinate(courier, &bar) {
+    let mut comparison = match run.coordinate(courier, &bar) {
         Err(error) => return unfinished(error, &run, arguments, &inbox, refused),
         Ok(comparison) => comparison,
     };
     bar.clear();
+    comparison.provenance = Some(run.provenance());
     let json = document(&comparison);
     draft::write(&run.result_path(), &json)?;
     inbox.announce(&run, Ended::Finished)?;
     let manifest = run.manifest();
-    let sites = manifest.active().into_iter().map(|s| manifest.shards[s].name.clone());
-    let sites = if manifest.has_sites() { sites.collect() } else { Vec::new() };
-    output.page.write(&json, &sites, of_study(Some(&manifest.study)))?;
-    report(&comparison, &json, output, &sites)
+    output.page.write(&json, of_study(Some(&manifest.study)))?;
+    report(&comparison, &json, output)
 }
 
 pub fn status(arguments: &StatusArguments) -> Result<ExitCode> {

@@ -9,10 +9,11 @@ use std::time::Duration;
 pub const ASK_EXAMPLES: &str = "\
 Example:
   consilience ask study.toml --run trial.run --sites leeds,york,hull
-  … send trial.run/questions/0001-….question to the sites; when their answers are here:
+  … send trial.run/questions/0001-….question to the sites, and then:
   consilience combine trial.run answers/*.answer
 
-Every round is one question file and one answer file per site. docs/federation.md walks through it.
+Every round is one question file and one answer file per site.
+docs/federation.md walks through it.
 
 With a folder that all see, nobody carries files:
   consilience ask study.toml --run trial.run --sites leeds,york,hull
@@ -23,25 +24,32 @@ pub const ANSWER_EXAMPLES: &str = "\
 Example, at the site leeds:
   consilience show 0001-….question
   consilience answer 0001-….question --data patients.csv --site leeds --look
-  consilience answer 0001-….question --data patients.csv --site leeds --policy policy.toml
+  consilience answer 0001-….question --data patients.csv --site leeds \\
+      --policy policy.toml
   consilience show leeds-0001-….answer
 
-Only the answer file leaves the site; docs/privacy.md lists what is in it, field by field.
+Only the answer file leaves the site; docs/privacy.md lists what is in it,
+field by field.
 
-Example, with a folder that the coordinator sees too (or that mail, rsync or a cloud keeps alike):
-  consilience answer --watch shared --data patients.csv --site leeds --policy policy.toml --for 8h
+Example, with a folder that the coordinator sees too (or that mail, rsync or a
+cloud keeps alike):
+  consilience answer --watch shared --data patients.csv --site leeds \\
+      --policy policy.toml --for 8h
 
-It answers every question for leeds that appears in shared, once each, and writes the answers
-there (or into the folder --out). Each question goes through the policy as if it were answered by
-hand: what the policy forbids is refused and reported, and the watch goes on. Files that are half
-copied are tried again.
+It answers every question for leeds that appears in shared, once each, and
+writes the answers there (or into the folder --out). Each question goes
+through the policy as if it were answered by hand: what the policy forbids is
+refused and reported, and the watch goes on. Files that are half copied are
+tried again.
 
-It ends by itself when the coordinator (`consilience combine RUN --watch shared`) writes into the
-folder that the run has ended. Where that does not reach the site, --for or Ctrl-C ends it. Started
-again, it goes on where it was: what has its answer file is not answered again.
+It ends by itself when the coordinator (`consilience combine RUN --watch
+shared`) writes into the folder that the run has ended. Where that does not
+reach the site, --for or Ctrl-C ends it. Started again, it goes on where it
+was: what has its answer file is not answered again.
 
-Its exit code is 0 if the run is finished (or with --once), 2 if a question was refused, 3 if one
-could not be computed or the run has failed, 4 if --for or Ctrl-C ended it before that.";
+Its exit code is 0 if the run is finished (or with --once), 2 if a question
+was refused, 3 if one could not be computed or the run has failed, 4 if --for
+or Ctrl-C ended it before that.";
 
 /// What to ask whom.
 #[derive(Debug, Args)]

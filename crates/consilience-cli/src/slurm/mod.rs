@@ -127,7 +127,8 @@ pub fn compare(arguments: &CompareArguments, bar: &Bar) -> Result<Option<Compari
         return Ok(None);
     }
     slurm.cancel_on_interrupt();
-    let comparison = run.coordinate(&Waiting { slurm: &slurm, bar }, bar)?;
+    let mut comparison = run.coordinate(&Waiting { slurm: &slurm, bar }, bar)?;
+    comparison.provenance = Some(run.provenance());
     draft::write(&run.result_path(), document(&comparison))?;
     Ok(Some(comparison))
 }
@@ -159,7 +160,8 @@ pub fn select(
         return Ok(None);
     }
     slurm.cancel_on_interrupt();
-    let selection = run.select(named, &Waiting { slurm: &slurm, bar }, bar)?;
+    let mut selection = run.select(named, &Waiting { slurm: &slurm, bar }, bar)?;
+    selection.provenance = Some(run.provenance());
     draft::write(&run.result_path(), crate::select::document(&selection))?;
     Ok(Some(selection))
 }
@@ -283,8 +285,14 @@ pub fn step(arguments: &StepArguments) -> Result<ExitCode> {
 fn advance(run: &Run, slurm: &Slurm) -> Result<()> {
     let courier = Submitting { slurm };
     let result = match run.manifest().study.select {
-        Some(_) => run.select(&[], &courier, &Silent).map(|s| crate::select::document(&s)),
-        None => run.coordinate(&courier, &Silent).map(|c| document(&c)),
+        Some(_) => run.select(&[], &courier, &Silent).map(|mut selection| {
+            selection.provenance = Some(run.provenance());
+            crate::select::document(&selection)
+        }),
+        None => run.coordinate(&courier, &Silent).map(|mut comparison| {
+            comparison.provenance = Some(run.provenance());
+            document(&comparison)
+        }),
     };
     match result {
         Err(Error::Waiting(_)) => Ok(()),

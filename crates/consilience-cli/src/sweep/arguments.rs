@@ -10,22 +10,27 @@ use consilience::sweep::Sweep;
 use std::path::PathBuf;
 
 pub const SWEEP_EXAMPLES: &str = "\
-A sweep runs a study over numbers of shards, partitions, ways to split and combinations. It holds every
-log evidence and Bayes factor against `exact`, which does not depend on the split, and ends with advice:
-up to how many shards each combination keeps its error below 0.1 nat, below the Bayes factor in
-question, and chooses the same model. Votes on the shards' own results stand beside them.
+A sweep runs a study over numbers of shards, partitions, ways to split and
+combinations. It holds every log evidence and Bayes factor against `exact`,
+which does not depend on the split, and ends with advice: up to how many
+shards each combination keeps its error below 0.1 nat, below the Bayes factor
+in question, and chooses the same model. Votes on the shards' own results
+stand beside them.
 
-Repeat r adds r - 1 to the study's seeds, of the split and of the draws. With --out every partition is
-kept as it is done: a sweep that was stopped goes on where it was, and ends with the same bytes.
+Repeat r adds r - 1 to the study's seeds, of the split and of the draws. With
+--out every partition is kept as it is done: a sweep that was stopped goes on
+where it was, and ends with the same bytes.
 
 Examples:
-  consilience sweep examples/flights.toml --shards 1,10,50 --repeats 5 --local importance
+  consilience sweep examples/flights.toml --shards 1,10,50 --repeats 5 \\
+      --local importance
   consilience sweep study.toml --by random,outcome,cluster --out sweep
-  consilience sweep study.toml --combine normal,normal-uncorrected --reference -147546.42,-147562.94
+  consilience sweep study.toml --combine normal,normal-uncorrected \\
+      --reference -147546.42,-147562.94
   consilience plot sweep/sweep.json --kind error -o error.svg
 
-DIR of --out then holds sweep.json (docs/sweep.md describes it), cells.csv, groups.csv, times.json and
-a file per partition in cells/.";
+DIR of --out then holds sweep.json (docs/sweep.md describes it), cells.csv,
+groups.csv, times.json and a file per partition in cells/.";
 
 /// What to sweep.
 #[derive(Debug, Args)]

@@ -56,7 +56,7 @@ pub fn run(arguments: &SweepArguments) -> Result<ExitCode> {
         write(&document, folder)?;
     }
     let json = written(&document);
-    arguments.page.write(&json, &[], plot::of_file(&arguments.study, &arguments.overrides()))?;
+    arguments.page.write(&json, plot::of_file(&arguments.study, &arguments.overrides()))?;
     if arguments.json {
         print(&json)?;
     } else {

@@ -1,6 +1,9 @@
 //! Tables that are shown on demand.
 
-use super::{bayes_factor, counted, estimate, free, grouped, probability, table};
+use super::layout::{measure, width};
+use super::{
+    ShardNames, bayes_factor, brief, counted, estimate, free, grouped, probability, table,
+};
 use consilience::compare::{Comparison, ModelPull, ShardPull};
 use consilience::model::{Family, Prior};
 use std::fmt::Write;
@@ -15,23 +18,47 @@ pub fn bayes_factors(comparison: &Comparison) -> String {
         return format!("\nThe Bayes factors of all pairs of {count} are too many to list.\n");
     };
     let number = |i: usize| format!("[{}]", i + 1);
-    let mut rows = vec![vec![String::new()]];
-    rows[0].extend((0..matrix.len()).map(number));
-    for (i, factors) in matrix.iter().enumerate() {
-        let mut row = vec![format!("{} {}", number(i), comparison.models[i].name)];
-        row.extend(factors.iter().enumerate().map(|(j, factor)| match i == j {
-            true => "·".into(),
-            false => estimate(*factor),
-        }));
-        rows.push(row);
+    let order = comparison.order();
+    let names: Vec<String> = order
+        .iter()
+        .enumerate()
+        .map(|(place, &i)| format!("{} {}", number(place), comparison.models[i].name))
+        .collect();
+    let cell = |i: usize, j: usize| match i == j {
+        true => "·".to_string(),
+        false => estimate(matrix[i][j]),
+    };
+    let widest = |j: usize| order.iter().map(|&i| measure(&cell(i, j))).max().unwrap_or(0).max(4);
+    let first = names.iter().map(|name| measure(name)).max().unwrap_or(0);
+    let mut out = "\nLog Bayes factors, the row's model against the column's\n".to_string();
+    // As many columns side by side as there is room for.
+    let mut from = 0;
+    while from < order.len() {
+        let (mut until, mut used) = (from, first);
+        while until < order.len() {
+            used += 2 + widest(order[until]);
+            if used > width() && until > from {
+                break;
+            }
+            until += 1;
+        }
+        let mut rows = vec![vec![String::new()]];
+        rows[0].extend((from..until).map(number));
+        for (name, &i) in names.iter().zip(&order) {
+            let mut row = vec![name.clone()];
+            row.extend(order[from..until].iter().map(|&j| cell(i, j)));
+            rows.push(row);
+        }
+        out += &format!("\n{}", table(&rows));
+        from = until;
     }
-    format!("\nLog Bayes factors, the row's model against the column's\n\n{}", table(&rows))
+    out
 }
 
 /// Every model's parameters given all the data.
 pub fn parameters(comparison: &Comparison) -> String {
     let mut out = String::new();
-    for model in &comparison.models {
+    for model in comparison.order().into_iter().map(|i| &comparison.models[i]) {
         let count = counted(free(model), "free parameter");
         let family = model.family.map_or("", Family::name);
         let _ = writeln!(out, "\nParameters of {} ({family}, {count})\n", model.name);
@@ -89,49 +116,57 @@ pub fn averages(comparison: &Comparison) -> String {
 pub fn prior_sensitivity(comparison: &Comparison) -> String {
     let Some(sweep) = &comparison.prior_sensitivity else { return String::new() };
     let several = comparison.models.len() > 1;
-    let scales: Vec<String> = sweep.iter().map(|at| format!("× {}", at.scale)).collect();
-    let width = scales.iter().map(|s| s.chars().count()).max().unwrap_or(0);
-    let first = |scale: &str, model: &str| format!("{scale:<width$}  {model}");
-    let head = ["", "log evidence", "log Bayes factor", "probability", "ranking"];
+    let order = comparison.order();
+    let head = ["model", "log evidence", "log Bayes factor", "probability"];
     let mut rows = vec![head.map(String::from)];
-    rows[0][0] = first("", "model");
-    for (at, scale) in sweep.iter().zip(&scales) {
-        for (i, model) in at.models.iter().enumerate() {
-            let ranking = match (i, at.scale == 1.0, at.reordered) {
-                (0, true, _) => "the study's own",
-                (0, _, true) if at.best != comparison.best.name => "another is best",
-                (0, _, true) => "changed",
-                (0, _, false) if several => "the same",
-                _ => "",
-            };
-            rows.push([
-                first(if i == 0 { scale } else { "" }, &model.name),
-                estimate(model.log_evidence),
+    for at in sweep {
+        rows.extend(order.iter().map(|&i| &at.models[i]).map(|model| {
+            [
+                format!("  {}", model.name),
+                brief(model.log_evidence),
                 bayes_factor(model.log_bayes_factor),
                 probability(model.probability),
-                ranking.into(),
-            ]);
-        }
+            ]
+        }));
     }
-    let moved = sweep.iter().any(|at| at.best != comparison.best.name);
-    let verdict = match (several, moved) {
-        (false, _) => String::new(),
-        (_, true) => "\nWhich model is the best depends on the scale of the priors.\n".into(),
-        (_, false) => "\nThe best model is the same at every scale.\n".to_string(),
+    // All scales in one table, so that their numbers stand below each other; then a line above each.
+    let text = table(&rows);
+    let lines: Vec<&str> = text.lines().collect();
+    let of_scale = order.len() * lines.len() / rows.len();
+    let (first, rest) = lines.split_at(lines.len() / rows.len());
+    let mut shown = first.join("\n") + "\n";
+    for (at, block) in sweep.iter().zip(rest.chunks(of_scale.max(1))) {
+        let ranking = match at {
+            at if at.scale == 1.0 => ": the study's own",
+            at if at.another_best => ": another model is best",
+            at if at.reordered => ": the ranking changes",
+            _ if several => ": the same ranking",
+            _ => "",
+        };
+        let _ = writeln!(shown, "× {}{ranking}\n{}", at.scale, block.join("\n"));
+    }
+    let moved = sweep.iter().any(|at| at.another_best);
+    let unsure = sweep.iter().any(|at| at.best != comparison.best.name);
+    let verdict = match (several, moved, unsure) {
+        (false, ..) => String::new(),
+        (_, true, _) => "\nWhich model is the best depends on the scale of the priors.\n".into(),
+        (_, false, true) => {
+            "\nWhich model is the best does not change by more than the errors.\n".into()
+        }
+        (_, false, false) => "\nThe best model is the same at every scale.\n".to_string(),
     };
-    format!(
-        "\nThe priors of all coefficients made wider (×) and narrower\n\n{}{verdict}",
-        table(&rows)
-    )
+    format!("\nThe priors of all coefficients made wider (×) and narrower\n\n{shown}{verdict}")
 }
 
-/// What each shard pulls, the largest pull first. Shards that are sites go by their names.
-pub fn leave_one_out(comparison: &Comparison, sites: &[String]) -> String {
-    let what = if sites.is_empty() { "shard" } else { "site" };
-    let name = |s: &ShardPull| sites.get(s.shard).cloned().unwrap_or_else(|| s.shard.to_string());
+/// What each shard pulls, the largest pull first. Shards that have names go by them.
+pub fn leave_one_out(comparison: &Comparison, names: &ShardNames) -> String {
+    let what = names.what();
+    let name = |s: &ShardPull| names.name(s.shard);
     let Some(shards) = &comparison.leave_one_out else { return String::new() };
     let mut order: Vec<&ShardPull> = shards.iter().collect();
     let several = comparison.models.len() > 1;
+    let leading = leading(comparison, shards);
+    let most_pulled = |s: &ShardPull| most_pulled(s, &leading);
     let mean = |s: &ShardPull| s.models[0].log_predictive.value / s.rows;
     let average = shards.iter().map(mean).sum::<f64>() / shards.len() as f64;
     let size = |s: &ShardPull| match several {
@@ -142,7 +177,7 @@ pub fn leave_one_out(comparison: &Comparison, sites: &[String]) -> String {
     let shown = order.len().min(MOST_SHARDS);
     let count = match shown == shards.len() {
         true => String::new(),
-        false => format!(", {shown} of {}", shards.len()),
+        false => format!(" ({shown} of {})", shards.len()),
     };
     order.truncate(shown);
     let mark = |m: &ModelPull| if m.reliable { "" } else { " ?" };
@@ -153,10 +188,9 @@ pub fn leave_one_out(comparison: &Comparison, sites: &[String]) -> String {
     if several {
         let _ = writeln!(
             out,
-            "\nEach {what} left out: its pull on the log Bayes factor (largest first{count})\n"
+            "\nEach {what} left out{count}, by its pull on the log Bayes factor (BF)\n"
         );
-        let head =
-            [what, "rows", "model", "pull", "log Bayes factor without", "most probable without"];
+        let head = [what, "rows", "model", "pull", "log BF without", "best without"];
         let mut rows = vec![head.map(String::from)];
         rows.extend(order.iter().map(|s| {
             let model = &s.models[most_pulled(s)];
@@ -176,7 +210,7 @@ pub fn leave_one_out(comparison: &Comparison, sites: &[String]) -> String {
     } else {
         let _ = writeln!(
             out,
-            "\nEach {what} left out: how well the others predict it (least usual first{count})\n"
+            "\nEach {what} left out{count}: how well the others predict it, the least usual first\n"
         );
         let head = [what, "rows", "log predictive", "per row"];
         let mut rows = vec![head.map(String::from)];
@@ -193,10 +227,21 @@ pub fn leave_one_out(comparison: &Comparison, sites: &[String]) -> String {
     out
 }
 
-/// The index of the model whose log Bayes factor the shard moves most.
-fn most_pulled(shard: &ShardPull) -> usize {
-    let size = |m: &ModelPull| m.pull.value.abs();
-    let by_size =
-        |a: &(usize, &ModelPull), b: &(usize, &ModelPull)| size(a.1).total_cmp(&size(b.1));
-    shard.models.iter().enumerate().max_by(by_size).map_or(0, |(i, _)| i)
+/// Models whose share of the best one's probability is smaller than this are out of the race.
+const OUT_OF_THE_RACE: f64 = 0.01;
+
+/// The numbers of the models that could be the best: a hopeless one is pulled about most, and nobody asks for it.
+fn leading(comparison: &Comparison, shards: &[ShardPull]) -> Vec<usize> {
+    let order = comparison.order();
+    let highest = comparison.models[order[0]].probability;
+    let near = |i: usize| comparison.models[i].probability >= OUT_OF_THE_RACE * highest;
+    let once_best = |i: usize| shards.iter().any(|s| s.best == comparison.models[i].name);
+    let leads = |(place, i): (usize, &usize)| place < 2 || near(*i) || once_best(*i);
+    order.iter().enumerate().filter(|p| leads(*p)).map(|(_, i)| *i).collect()
+}
+
+/// The index of the model, one of these, whose log Bayes factor the shard moves most.
+fn most_pulled(shard: &ShardPull, models: &[usize]) -> usize {
+    let size = |i: &usize| shard.models[*i].pull.value.abs();
+    models.iter().copied().max_by(|a, b| size(a).total_cmp(&size(b))).unwrap_or(0)
 }

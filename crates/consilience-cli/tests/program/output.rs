@@ -180,6 +180,171 @@ fn the_table_says_what_the_document_says() {
     );
 }
 
+/// The lines of a text, none of which may be wider than 80 columns.
+fn within_80(text: &str) {
+    for line in text.lines() {
+        assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
+    }
+}
+
+#[test]
+fn models_are_sorted_by_probability_and_a_sentence_says_what_it_comes_to() {
+    let third = NULL.replace("null", "third").replace("y ~ 1", "y ~ g");
+    let folder = Folder::with(&format!("{STUDY}{NULL}{third}"), &data());
+    let run = folder.run(&["compare", "s.toml", "--prior-scale", "0.5,2", "--leave-one-out"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    within_80(&run.out);
+    let document = folder.json(0, &[]);
+    let mut models = list(&document["models"]).clone();
+    models.sort_by(|a, b| number(&b["probability"]).total_cmp(&number(&a["probability"])));
+    let place = |m: &Value| {
+        let name = format!("\n{} ", m["name"].as_str().unwrap());
+        run.out.find(&name).unwrap_or_else(|| panic!("no row of {name}: {}", run.out))
+    };
+    assert!(models.windows(2).all(|pair| place(&pair[0]) < place(&pair[1])), "{}", run.out);
+    // The sentence of the document stands below the table, whatever the lines.
+    let best = &document["best"];
+    let sentence = best["sentence"].as_str().expect("a sentence");
+    let flat = run.out.replace('\n', " ");
+    assert!(flat.contains(sentence), "{sentence} is not in {}", run.out);
+    assert!(sentence.contains(best["name"].as_str().unwrap()), "{sentence}");
+    assert!(sentence.contains(best["next"].as_str().unwrap()), "{sentence}");
+    // Odds are those of the probabilities.
+    for model in &models {
+        let odds = number(&model["log_odds"]["value"]);
+        let ratio = number(&model["probability"]) / number(&models[0]["probability"]);
+        assert!((odds - ratio.ln()).abs() < 1e-9, "{model}");
+    }
+}
+
+#[test]
+fn unequal_priors_are_shown_and_kept_apart_from_the_data() {
+    let study = format!("{STUDY}probability = 0.001\n{NULL}probability = 0.999\n");
+    let folder = Folder::with(&study, &data());
+    let run = folder.run(&["compare", "s.toml"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    within_80(&run.out);
+    let head = run.out.lines().nth(2).expect("a head");
+    assert!(head.contains("prior") && run.out.contains("0.9990"), "{}", run.out);
+    let flat = run.out.replace('\n', " ");
+    assert!(flat.contains("prior odds of 999 to 1 for `null`"), "{flat}");
+    // Of equal ones nothing is said.
+    let equal = Folder::with(&two_models(), &data()).run(&["compare", "s.toml"]).out;
+    assert!(!equal.contains("prior"), "{equal}");
+}
+
+#[test]
+fn long_and_wide_names_stay_within_80_columns_and_align() {
+    let long = "a model with a name that is as long as a sentence and says what is in it";
+    let study = two_models().replace("\"null\"", &format!("\"{long}\""));
+    let run = Folder::with(&study, &data()).run(&["compare", "s.toml"]);
+    let table: String = run.out.lines().take_while(|l| !l.starts_with('`')).collect();
+    assert!(table.contains(long), "{}", run.out);
+    run.out.lines().take(8).for_each(within_80);
+    let wide = two_models().replace("\"null\"", "\"血糖\"");
+    let out = Folder::with(&wide, &data()).run(&["compare", "s.toml"]).out;
+    let lines: Vec<&str> = out.lines().skip(2).take(3).collect();
+    // Every letter of 血糖 takes two columns, so that its line has two letters fewer.
+    let width =
+        |line: &str| line.chars().map(|c| if c > '\u{2e80}' { 2 } else { 1 }).sum::<usize>();
+    assert!(lines.iter().all(|line| width(line) == width(lines[0])), "{out}");
+}
+
+#[test]
+fn shards_have_the_names_of_what_their_rows_have_in_common() {
+    let folder = Folder::with(&two_models(), &data());
+    let document = folder.json(0, &["--by", "column:g"]);
+    let names = list(&document["partition"]["names"]);
+    assert_eq!(names.len(), number(&document["partition"]["shards"]) as usize);
+    let run = folder.run(&["compare", "s.toml", "--by", "column:g", "--leave-one-out"]);
+    for name in names {
+        let row = format!("\n{} ", name.as_str().unwrap());
+        assert!(run.out.contains(&row), "{row} is not in {}", run.out);
+    }
+    assert!(folder.json(0, &[])["partition"]["names"].is_null());
+    // Files by their names.
+    folder.write("more.csv", data());
+    let files =
+        folder.json(0, &["--by", "file", "--data", "d.csv", "--data", "more.csv", "--shards", "2"]);
+    assert_eq!(files["partition"]["names"], serde_json::json!(["d.csv", "more.csv"]));
+}
+
+#[test]
+fn the_document_says_what_made_it() {
+    let folder = Folder::with(&two_models(), &data());
+    let document = folder.json(0, &["--seed", "5", "--split-seed", "9"]);
+    let made = &document["provenance"];
+    assert_eq!((&made["program"], &made["seed"]), (&"consilience".into(), &5.into()));
+    assert_eq!(
+        (&made["version"], &made["split_seed"]),
+        (&env!("CARGO_PKG_VERSION").into(), &9.into())
+    );
+    assert_eq!(made["data"][0]["name"], "d.csv");
+    let hash = |d: &Value, key: &str| d["provenance"][key].clone();
+    assert_eq!(made["data"][0]["sha256"].as_str().map(str::len), Some(64));
+    // Another seed is another study; another value in the data is another file.
+    assert_ne!(hash(&document, "study"), hash(&folder.json(0, &[]), "study"));
+    folder.write("d.csv", data() + "1,2,0.5,a,1\n");
+    let other = folder.json(0, &["--seed", "5", "--split-seed", "9"]);
+    assert_eq!(hash(&other, "study"), hash(&document, "study"));
+    assert_ne!(hash(&other, "data"), hash(&document, "data"));
+}
+
+#[test]
+fn shells_and_man_are_told_of_every_command() {
+    let folder = Folder::empty();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let run = folder.run(&["completions", shell]);
+        assert_eq!(run.code, Some(0), "{run:?}");
+        for word in ["compare", "prior-scale", "combine", "completions"] {
+            assert!(run.out.contains(word), "{word} is not in the script for {shell}");
+        }
+        assert!(!run.out.contains("\\u{"), "the script for {shell} is changed on its way");
+    }
+    assert_eq!(folder.run(&["completions", "tcsh"]).code, Some(2));
+    let page = folder.run(&["man"]).out;
+    assert!(page.contains(".TH") && page.contains("compare"), "{page}");
+    assert_eq!(folder.run(&["man", "--out", "man1"]).code, Some(0));
+    let compare = folder.read("man1/consilience-compare.1");
+    assert!(compare.contains("leave") && compare.contains("Examples"), "{compare}");
+    assert!(!folder.path("man1/consilience-slurm-step.1").exists());
+}
+
+#[test]
+fn no_colour_where_nobody_sees_it() {
+    let folder = Folder::with(&two_models(), &data());
+    let run = folder.run(&["compare", "s.toml"]);
+    assert!(!run.out.contains('\u{1b}'), "{}", run.out);
+}
+
+#[test]
+fn check_counts_rows_and_not_weights() {
+    let study = two_models().replace("[data]", "[data]\nweights = \"w\"");
+    let rows: String =
+        (0..12).map(|i| format!("{},{},{}\n", i % 2, i % 5, 1 + 9 * (i % 3))).collect();
+    let folder = Folder::with(&study, &format!("y,x,w\n{rows}"));
+    let run = folder.run(&["check", "s.toml", "--shards", "3"]);
+    assert!(run.out.contains("3 shards of 4 rows"), "{run:?}");
+}
+
+#[test]
+fn every_help_fits_80_columns() {
+    let folder = Folder::empty();
+    let commands = folder.run(&["--help"]).out;
+    within_80(&commands);
+    let mut seen = 0;
+    for line in commands.lines().skip_while(|l| *l != "Commands:").skip(1) {
+        let Some(name) = line.strip_prefix("  ").and_then(|l| l.split(' ').next()) else { break };
+        if name.is_empty() {
+            continue;
+        }
+        within_80(&folder.run(&["help", name]).out);
+        within_80(&folder.run(&[name, "-h"]).out);
+        seen += 1;
+    }
+    assert!(seen > 15, "{commands}");
+}
+
 #[test]
 fn fixed_parameters_are_reported_as_such() {
     let study = STUDY.to_string() + "[model.prior.parameters]\nx = \"fixed(0.25)\"\n";
@@ -290,7 +455,11 @@ fn unreliable_results_are_marked_and_have_an_exit_code() {
     let table = folder.run(&[&["compare", "s.toml"], &few[..]].concat());
     assert_eq!(table.code, Some(1));
     assert!(table.out.contains("unreliable [not-normal] model `m`: "), "{}", table.out);
-    assert!(table.out.trim_end().ends_with("(exit code 1): see what is marked unreliable."));
+    let flat = table.out.trim_end().replace('\n', " ");
+    assert!(flat.ends_with("(exit code 1): see what is marked unreliable."), "{}", table.out);
+    // Where nothing is to be trusted, nothing is said about the strength.
+    let sentence = document["best"]["sentence"].as_str().unwrap_or("");
+    assert!(!sentence.contains("favoured") && !sentence.contains("evidence:"), "{sentence}");
 }
 
 #[test]

@@ -68,10 +68,15 @@ impl Document {
                     .into(),
             ));
         };
-        Ok(Document { content, shard_names: Vec::new() })
+        let names = match &content {
+            Content::Compare(document) => document.partition.names.clone(),
+            Content::Select(document) => document.partition.names.clone(),
+            Content::Sweep(_) => None,
+        };
+        Ok(Document { content, shard_names: names.unwrap_or_default() })
     }
 
-    /// Gives the shards names, in their order: those of the sites.
+    /// Gives the shards other names than the document does, in their order.
     #[must_use]
     pub fn with_shard_names(mut self, names: &[String]) -> Document {
         self.shard_names = names.to_vec();
@@ -159,6 +164,8 @@ pub(crate) struct Partition {
     pub by: String,
     pub seed: u64,
     pub hash: String,
+    #[serde(default)]
+    pub names: Option<Vec<String>>,
 }
 
 /// Rounds and bytes.

@@ -6,32 +6,41 @@ use serde::Serialize;
 /// The most models of which all pairs are listed: their number grows with the square.
 pub(super) const MOST_LISTED: usize = 100;
 
-/// Kass and Raftery's (1995) words for how strongly the data speak against a model, on the scale
-/// of 2 log(Bayes factor): up to 2, 6, 10, and beyond.
+/// Kass and Raftery's (1995) words for how strongly the data speak against a model, by the odds: up to 3, 20 and 150
+/// to 1, and beyond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Strength {
-    /// 0 to 2.
+    /// Odds of 1 to 3.
     #[serde(rename = "not worth more than a bare mention")]
     BareMention,
-    /// 2 to 6.
+    /// Odds of 3 to 20.
     #[serde(rename = "positive")]
     Positive,
-    /// 6 to 10.
+    /// Odds of 20 to 150.
     #[serde(rename = "strong")]
     Strong,
-    /// Over 10.
+    /// Over 150.
     #[serde(rename = "very strong")]
     VeryStrong,
 }
 
 impl Strength {
-    /// The word for a log Bayes factor, whichever of the two models it favours.
-    pub fn of(log_bayes_factor: f64) -> Strength {
-        match 2.0 * log_bayes_factor.abs() {
-            ..=2.0 => Strength::BareMention,
-            ..=6.0 => Strength::Positive,
-            ..=10.0 => Strength::Strong,
-            _ => Strength::VeryStrong,
+    /// The word for a log Bayes factor, whichever of the two models it favours: for what is left of it when two
+    /// standard errors are taken off, so that no more is said than is known. What has no error bar is taken as it is.
+    pub fn of(log_bayes_factor: Estimate) -> Strength {
+        let Estimate { value, se } = log_bayes_factor;
+        Strength::at((value.abs() - 2.0 * se.unwrap_or(0.0)).max(0.0))
+    }
+
+    /// The word for a log Bayes factor that is known.
+    pub fn at(log_bayes_factor: f64) -> Strength {
+        let size = log_bayes_factor.abs();
+        let below = |odds: f64| size <= libm::log(odds);
+        match () {
+            () if below(3.0) => Strength::BareMention,
+            () if below(20.0) => Strength::Positive,
+            () if below(150.0) => Strength::Strong,
+            () => Strength::VeryStrong,
         }
     }
 
@@ -59,7 +68,7 @@ mod tests {
 
     #[test]
     fn words_change_where_kass_and_raftery_say() {
-        let words = [0.0, 1.0, -1.01, 3.0, 3.01, -5.0, 5.01, 400.0].map(Strength::of);
+        let words = [0.0, 1.09, -1.11, 2.99, 3.01, -5.0, 5.02, 400.0].map(Strength::at);
         use Strength::{BareMention, Positive, Strong, VeryStrong};
         let expected =
             [BareMention, BareMention, Positive, Positive, Strong, Strong, VeryStrong, VeryStrong];

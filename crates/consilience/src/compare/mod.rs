@@ -5,12 +5,16 @@ mod bayes_factor;
 mod conflict;
 mod leave_one_out;
 mod probability;
+mod provenance;
 mod sensitivity;
+mod verdict;
 
 pub use average::{Average, Averages};
 pub use bayes_factor::Strength;
 pub use leave_one_out::{ModelPull, ShardPull};
+pub use provenance::{DataSource, Provenance};
 pub use sensitivity::{ScaledModel, ScaledPriors};
+pub use verdict::{Best, times};
 
 pub(crate) use sensitivity::sweep;
 
@@ -66,20 +70,12 @@ pub struct Comparison {
     pub bytes_moved: u64,
     /// The same, each way.
     pub traffic: Traffic,
+    /// What made it; filled in by whoever knows the files.
+    pub provenance: Option<Provenance>,
     /// CPU seconds of each shard's answers; filled in by whoever has a clock.
     pub shard_seconds: Option<Vec<f64>>,
     /// How long it took; filled in by whoever has a clock.
     pub seconds: Option<f64>,
-}
-
-/// The model with the highest posterior probability.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Best {
-    /// Its name.
-    pub name: String,
-    /// The probability that it truly is the one, given the error bars of the log evidences; `None`
-    /// where one has no error bar.
-    pub certainty: Option<f64>,
 }
 
 /// One model's result.
@@ -95,8 +91,11 @@ pub struct ModelResult {
     pub log_evidence: Estimate,
     /// log p(y) minus the best model's: at most 0.
     pub log_bayes_factor: Estimate,
-    /// How strongly the data speak for the best model against this one; `None` for the best.
+    /// How strongly the data speak for the best model against this one, by what is left of the Bayes factor when two
+    /// standard errors are taken off; `None` for the best.
     pub strength: Option<Strength>,
+    /// The log of its posterior odds against the most probable model: at most 0.
+    pub log_odds: Estimate,
     /// Posterior model probability.
     pub probability: f64,
     /// A 95% interval of it, given the error bars of all models; `None` where one has none.
@@ -234,6 +233,10 @@ pub struct PartitionReport {
     pub seed: u64,
     /// The name of the partition: evidences from different partitions are not comparable.
     pub hash: String,
+    /// What the shards are called, in their order: their sites, files, or values of a column; `None` where they have
+    /// numbers only.
+    #[serde(default)]
+    pub names: Option<Vec<String>>,
 }
 
 impl Comparison {
@@ -256,6 +259,7 @@ impl Comparison {
         let intervals = probability::intervals(&log_z, prior_probabilities, seed, &streams);
         let left_out: Option<Vec<Vec<LeftOut>>> =
             evidences.iter().map(|e| e.left_out.clone()).collect();
+        let winner = most_probable(&values, prior_probabilities);
         let mut models = Vec::new();
         for (i, evidence) in evidences.into_iter().enumerate() {
             let conflict = conflict::prior_conflict(&settings[i].model, &evidence);
@@ -266,7 +270,8 @@ impl Comparison {
                 family: settings[i].model.family(),
                 log_evidence: evidence.log_z,
                 log_bayes_factor: bayes_factor,
-                strength: (i != best).then(|| Strength::of(bayes_factor.value)),
+                strength: (i != best).then(|| Strength::of(bayes_factor)),
+                log_odds: log_odds(&log_z, prior_probabilities, i, winner),
                 probability: probabilities[i],
                 probability_interval: intervals.as_ref().map(|all| all[i]),
                 prior_probability: prior_probabilities[i],
@@ -283,13 +288,13 @@ impl Comparison {
                 .concat(),
             });
         }
-        let winner = largest(probabilities.iter().copied());
         let certainty = probability::certainty(&log_z, prior_probabilities);
         warnings.extend(too_close(&models, winner, certainty));
         let leave_one_out = left_out.map(|all| leave_one_out::pulls(&models, best, &all));
+        let order = order(&models);
         Comparison {
             version: VERSION,
-            best: Best { name: models[winner].name.clone(), certainty },
+            best: Best::new(&models, &order, certainty),
             bayes_factors: bayes_factor::matrix(&log_z),
             averages: average::averages(&models),
             prior_sensitivity: None,
@@ -300,9 +305,15 @@ impl Comparison {
             rounds: traffic.rounds,
             bytes_moved: traffic.bytes_sent + traffic.bytes_received,
             traffic,
+            provenance: None,
             shard_seconds: None,
             seconds: None,
         }
+    }
+
+    /// The numbers of the models, the most probable first.
+    pub fn order(&self) -> Vec<usize> {
+        order(&self.models)
     }
 
     /// All warnings: the study's, then each model's with its name, then those of other priors.
@@ -374,6 +385,32 @@ impl Bounds {
         }
         Some(bounds)
     }
+}
+
+/// The numbers of the models, the most probable first; of equals in the study's order.
+fn order(models: &[ModelResult]) -> Vec<usize> {
+    let score = |i: &usize| {
+        let model = &models[*i];
+        model.log_evidence.value + libm::log(model.prior_probability)
+    };
+    let mut order: Vec<usize> = (0..models.len()).collect();
+    order.sort_by(|a, b| score(b).total_cmp(&score(a)));
+    order
+}
+
+/// The index of the most probable model. Probabilities themselves may round to 0 and 1.
+fn most_probable(log_z: &[f64], prior: &[f64]) -> usize {
+    largest(log_z.iter().zip(prior).map(|(z, p)| z + libm::log(*p)))
+}
+
+/// The log of model i's posterior odds against the most probable one.
+fn log_odds(log_z: &[Estimate], prior: &[f64], i: usize, winner: usize) -> Estimate {
+    if i == winner {
+        return Estimate::ZERO;
+    }
+    let factor = log_z[i] - log_z[winner];
+    let prior = libm::log(prior[i]) - libm::log(prior[winner]);
+    Estimate { value: factor.value + prior, ..factor }
 }
 
 /// Cautions where the error bars leave open which model is the best.

@@ -14,7 +14,9 @@ pub struct ScaledPriors {
     pub scale: f64,
     /// The model with the highest posterior probability.
     pub best: String,
-    /// Whether the models' order by posterior probability differs from that at scale 1.
+    /// Whether another model than at scale 1 has the highest posterior probability, by more than the errors.
+    pub another_best: bool,
+    /// Whether two models have changed places since scale 1, at both scales by more than the errors.
     pub reordered: bool,
     /// In the study's order.
     pub models: Vec<ScaledModel>,
@@ -45,7 +47,7 @@ pub(crate) fn sweep(
     let prior: Vec<f64> = models.iter().map(|m| m.prior_probability).collect();
     let mut scales: Vec<f64> = scaled.iter().map(|(scale, _)| *scale).chain([1.0]).collect();
     scales.sort_by(f64::total_cmp);
-    let usual = order(&models.iter().map(|m| m.log_evidence.value).collect::<Vec<_>>(), &prior);
+    let usual: Vec<Estimate> = models.iter().map(|m| m.log_evidence).collect();
     scales
         .into_iter()
         .map(|scale| {
@@ -67,11 +69,19 @@ fn at_scale(
     models: &[ModelResult],
     evidences: Vec<(Estimate, Vec<Warning>)>,
     prior: &[f64],
-    usual: &[usize],
+    usual: &[Estimate],
 ) -> ScaledPriors {
-    let values: Vec<f64> = evidences.iter().map(|(z, _)| z.value).collect();
+    let now: Vec<Estimate> = evidences.iter().map(|(z, _)| *z).collect();
+    let values: Vec<f64> = now.iter().map(|z| z.value).collect();
     let probabilities = posterior(&values, prior);
-    let (first, order) = (largest(values.iter().copied()), order(&values, prior));
+    let first = largest(values.iter().copied());
+    let (usual_winner, winner) = (winner(usual, prior), winner(&now, prior));
+    let swapped = |i: usize, j: usize| {
+        let (before, after) = (gap(usual, prior, i, j), gap(&now, prior, i, j));
+        before.signum() != after.signum() && before != 0.0 && after != 0.0
+    };
+    let another_best = swapped(usual_winner, winner);
+    let reordered = another_best || (0..now.len()).any(|i| (0..i).any(|j| swapped(i, j)));
     let best = evidences[first].0;
     let models: Vec<ScaledModel> = models
         .iter()
@@ -86,15 +96,20 @@ fn at_scale(
             warnings,
         })
         .collect();
-    ScaledPriors { scale, best: models[order[0]].name.clone(), reordered: order != usual, models }
+    ScaledPriors { scale, best: models[winner].name.clone(), another_best, reordered, models }
 }
 
-/// The models' indices, the most probable first.
-fn order(log_z: &[f64], prior: &[f64]) -> Vec<usize> {
-    let score = |i: &usize| log_z[*i] + libm::log(prior[*i]);
-    let mut order: Vec<usize> = (0..log_z.len()).collect();
-    order.sort_by(|a, b| score(b).total_cmp(&score(a)));
-    order
+/// The index of the most probable model.
+fn winner(log_z: &[Estimate], prior: &[f64]) -> usize {
+    largest(log_z.iter().zip(prior).map(|(z, p)| z.value + libm::log(*p)))
+}
+
+/// How far one model is ahead of another, in log odds; 0 where that is within two standard errors. What has no
+/// error bar is taken as it is.
+fn gap(log_z: &[Estimate], prior: &[f64], i: usize, j: usize) -> f64 {
+    let apart = log_z[i] - log_z[j];
+    let odds = apart.value + libm::log(prior[i]) - libm::log(prior[j]);
+    if odds.abs() > 2.0 * apart.se.unwrap_or(0.0) { odds } else { 0.0 }
 }
 
 /// The warnings that the study's own priors did not cause, with the scale that did.

@@ -8,6 +8,7 @@ use super::facts::MAX_LEVELS;
 use super::level::spelled;
 use super::poly::Basis;
 use super::recipe::{Recipe, Response, ResponseKind, Variable, true_or_false};
+use super::spline::{SplineBasis, SplineSpec};
 use super::terms::Terms;
 use crate::error::clip;
 use crate::{Error, Place, Result};
@@ -38,12 +39,15 @@ pub struct Entry {
     /// Of an outcome, how many observations these are of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observations: Option<f64>,
-    /// Of `poly()`, the least and the greatest value.
+    /// Of `poly()`, `bs()` and `ns()`, the least and the greatest value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub range: Option<[f64; 2]>,
     /// Of `poly()`, each polynomial's coefficients on the Chebyshev polynomials of degree 0, 1, … of that range.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coefficients: Option<Vec<Vec<f64>>>,
+    /// Of `bs()` and `ns()`, the knots between the ends of the range.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub knots: Option<Vec<f64>>,
 }
 
 /// What a column without levels holds.
@@ -101,7 +105,8 @@ impl Codebook {
             }
             Variable::Factor { expr: settled, levels } => {
                 self.take_scales(settled);
-                if !expr.is_logical() {
+                // What intervals there are stands in the formula.
+                if !expr.is_logical() && !matches!(expr, Expr::Cut(..)) {
                     self.entry(expr.bare().to_string()).levels = Some(levels.clone());
                 }
             }
@@ -110,6 +115,12 @@ impl Codebook {
                 let entry = self.entry(expr.to_string());
                 entry.range = Some(basis.range());
                 entry.coefficients = Some(basis.coefficients().to_vec());
+            }
+            Variable::Spline { expr: settled, basis } => {
+                self.take_scales(settled);
+                let entry = self.entry(expr.to_string());
+                entry.range = Some(basis.boundary());
+                entry.knots = Some(basis.knots().to_vec());
             }
         }
     }
@@ -139,9 +150,14 @@ impl Codebook {
         }
     }
 
-    /// What a variable that is a column, `factor()` or `poly()` is, if it is stated.
+    /// What a variable that is a column, a factor, polynomials or a spline is, if it is stated.
     pub(super) fn variable(&self, whole: &Expr, settled: Expr) -> Option<Variable> {
-        let Entry { levels, range, coefficients, .. } = self.get(&whole.bare().to_string())?;
+        let Entry { levels, range, coefficients, knots, .. } =
+            self.get(&whole.bare().to_string())?;
+        if let (Expr::Spline(_, spec), Some((range, knots))) = (whole, range.zip(knots.as_ref())) {
+            let basis = SplineBasis::new(spec, range, knots.clone());
+            return Some(Variable::Spline { expr: settled, basis });
+        }
         Some(match (levels, range.zip(coefficients.as_ref())) {
             (Some(levels), _) => Variable::Factor { expr: settled, levels: stated(levels) },
             (None, Some((range, rows))) => {
@@ -179,7 +195,7 @@ impl Codebook {
         for terms in terms {
             names.insert(outcome_key(&terms.response));
             for expr in &terms.variables {
-                let states = matches!(expr, Expr::Poly(..) | Expr::Call(Function::Factor, _));
+                let states = is_factor(expr) || matches!(expr, Expr::Poly(..) | Expr::Spline(..));
                 if states || is_column(expr) {
                     names.insert(expr.bare().to_string());
                 }
@@ -228,6 +244,10 @@ fn outcome_key(expr: &Expr) -> String {
     if is_column(expr) { expr.bare().to_string() } else { expr.to_string() }
 }
 
+fn is_factor(expr: &Expr) -> bool {
+    matches!(expr, Expr::Call(Function::Factor, _) | Expr::Relevel(..))
+}
+
 fn is_column(expr: &Expr) -> bool {
     matches!(expr.bare(), Expr::Column(_))
 }
@@ -240,7 +260,7 @@ fn wrong<T>(key: &str, message: impl std::fmt::Display) -> Result<T> {
 
 impl Entry {
     fn check(&self, key: &str, expr: &Expr) -> Result<()> {
-        let Entry { kind, levels, mean, sd, observations, range, coefficients } = self;
+        let Entry { kind, levels, mean, sd, observations, range, coefficients, knots } = self;
         let own = |name: &str| format!("{key}.{name}");
         for (name, value) in [("mean", mean), ("sd", sd), ("observations", observations)] {
             if let Some(value) = value.filter(|value| !value.is_finite()) {
@@ -256,21 +276,37 @@ impl Entry {
         if mean.is_some() != sd.is_some() || observations.is_some() && mean.is_none() {
             return wrong(key, "must give `mean` and `sd` together, and `observations` with both");
         }
+        let others = kind.is_some() || levels.is_some() || mean.is_some();
+        if let Expr::Spline(_, spec) = expr {
+            return match (range, knots) {
+                (Some(range), Some(knots)) if !others && coefficients.is_none() => {
+                    spline(key, spec, range, knots)
+                }
+                _ => wrong(key, "must give `range` and `knots`, and nothing else"),
+            };
+        }
+        if knots.is_some() {
+            return wrong(key, "gives `knots`, which only bs() and ns() have");
+        }
         if let Expr::Poly(_, degree) = expr {
-            let others = kind.is_some() || levels.is_some() || mean.is_some();
             return match (range, coefficients) {
                 (Some(range), Some(rows)) if !others => polynomials(key, *degree, range, rows),
                 _ => wrong(key, "must give `range` and `coefficients`, and nothing else"),
             };
         }
         if range.is_some() || coefficients.is_some() {
-            return wrong(key, "gives `range` or `coefficients`, which only poly() has");
+            return wrong(
+                key,
+                "gives `range` or `coefficients`, which only poly() has, or bs() and ns() with `knots`",
+            );
         }
-        let (is_factor, is_column) =
-            (matches!(expr, Expr::Call(Function::Factor, _)), matches!(expr, Expr::Column(_)));
+        let (is_factor, is_column) = (is_factor(expr), matches!(expr, Expr::Column(_)));
         if let Some(levels) = levels {
             if !is_factor && !is_column {
-                return wrong(key, "gives `levels`, which only columns and factor() have");
+                return wrong(
+                    key,
+                    "gives `levels`, which only columns, factor() and relevel() have",
+                );
             }
             if kind.is_some() {
                 return wrong(key, "gives `levels`, which make it a factor; leave `type` out");
@@ -336,8 +372,33 @@ impl Entry {
             let row = |row: &Vec<f64>| list(row.iter().map(|value| number(*value)));
             fields.push(format!("coefficients = {}", list(rows.iter().map(row))));
         }
+        if let Some(knots) = &self.knots {
+            fields.push(format!("knots = {}", list(knots.iter().map(|knot| number(*knot)))));
+        }
         format!("{{ {} }}", fields.join(", "))
     }
+}
+
+fn spline(key: &str, spec: &SplineSpec, range: &[f64; 2], knots: &[f64]) -> Result<()> {
+    let [min, max] = *range;
+    if !(min < max && (max - min).is_finite()) {
+        let message = format!("must be the least and the greatest value, not [{min}, {max}]");
+        return wrong(&format!("{key}.range"), message);
+    }
+    let wanted = spec.interior();
+    let named = spec.knots.as_ref().is_some_and(|named| named != knots)
+        || spec.boundary.is_some_and(|named| named != *range);
+    let within = |knot: &f64| min < *knot && *knot < max;
+    let ascend = knots.windows(2).all(|pair| pair[0] < pair[1]);
+    if knots.len() != wanted || !knots.iter().all(within) || !ascend || named {
+        return wrong(
+            &format!("{key}.knots"),
+            format!(
+                "must be {wanted} numbers that ascend within the range, those of the formula if it names them; write it anew with `consilience schema`"
+            ),
+        );
+    }
+    Ok(())
 }
 
 fn polynomials(key: &str, degree: u32, range: &[f64; 2], rows: &[Vec<f64>]) -> Result<()> {

@@ -132,6 +132,10 @@ impl Variable {
                 let columns = basis.columns(&expr.number_rows(table)?);
                 Evaluated::Numbers(columns.into_iter().map(Cow::Owned).collect())
             }
+            Variable::Spline { expr, basis } => {
+                let columns = basis.columns(&expr.number_rows(table)?);
+                Evaluated::Numbers(columns.into_iter().map(Cow::Owned).collect())
+            }
         })
     }
 }
@@ -179,8 +183,9 @@ fn codes(
         }
         ExprValues::Text { codes, levels, .. } => {
             let translated: Vec<u32> = levels.iter().map(|level| find(level)).collect();
-            name_at = Box::new(|row| levels[codes[row] as usize].clone());
-            codes.iter().map(|&code| translated[code as usize]).collect()
+            let found = codes.iter().map(|&code| translated[code as usize]).collect();
+            name_at = Box::new(move |row| levels[codes[row] as usize].clone());
+            found
         }
         ExprValues::Quote(quote) => {
             name_at = Box::new(|_| quote.to_string());

@@ -1,5 +1,6 @@
 //! The value of an expression on every row of a table.
 
+use super::cut::Intervals;
 use super::expr::{Binary, Expr, Function, Unary};
 use super::level::spelled;
 use super::number::{level_name, parse_number, r_number};
@@ -15,7 +16,7 @@ pub(crate) enum ExprValues<'a> {
     /// 0 for false, 1 for true.
     Logical(Vector<'a>),
     /// A text column: codes into levels.
-    Text { name: &'a str, codes: &'a [u32], levels: &'a [String] },
+    Text { name: Cow<'a, str>, codes: Cow<'a, [u32]>, levels: Cow<'a, [String]> },
     /// A text in quotes.
     Quote(&'a str),
 }
@@ -82,6 +83,7 @@ impl Expr {
             Expr::Call(function, inner) => {
                 let f = match function {
                     Function::Log => libm::log,
+                    Function::Log1p => libm::log1p,
                     Function::Log2 => libm::log2,
                     Function::Log10 => libm::log10,
                     Function::Exp => libm::exp,
@@ -96,8 +98,36 @@ impl Expr {
             Expr::Scaled { expr, mean, sd } => {
                 self.finite(map(&expr.vector(table)?, |v| (v - mean) / sd), table)
             }
-            Expr::Poly(..) => Err(self.unresolved()),
+            Expr::Cut(inner, intervals) => self.cut(inner, intervals, table),
+            Expr::Poly(..) | Expr::Relevel(..) | Expr::Spline(..) => Err(self.unresolved()),
         }
+    }
+
+    /// The interval of every row: a level each. A value in none of them is an error that names its place.
+    fn cut<'a>(
+        &'a self,
+        inner: &'a Expr,
+        intervals: &Intervals,
+        table: &'a Table,
+    ) -> Result<ExprValues<'a>> {
+        let values = inner.number_rows(table)?;
+        let code = |(row, value): (usize, &f64)| {
+            intervals.find(*value).ok_or_else(|| {
+                Error::input_at(
+                    table.place(row, Some(&self.to_string())),
+                    format!(
+                        "{inner} is {} and lies in none of the intervals; begin the breaks with -Inf and end them with Inf, or write include.lowest = TRUE",
+                        r_number(*value)
+                    ),
+                )
+            })
+        };
+        let codes: Result<Vec<u32>> = values.iter().enumerate().map(code).collect();
+        Ok(ExprValues::Text {
+            name: Cow::Owned(self.to_string()),
+            codes: Cow::Owned(codes?),
+            levels: Cow::Owned(intervals.names()),
+        })
     }
 
     /// `scale()` before the shards agreed, or `factor()` and `poly()`, which are no numbers.
@@ -153,6 +183,7 @@ impl Expr {
         let result = r_number(values.at(row));
         let seen = self.seen_at(table, row);
         let advice = match self {
+            Expr::Call(Function::Log1p, _) => "log1p() needs numbers above -1: leave such rows out",
             Expr::Call(Function::Log | Function::Log2 | Function::Log10, _) => {
                 "a logarithm needs numbers above 0: shift it, as in log(x + 1), or leave such rows out"
             }
@@ -238,7 +269,11 @@ fn column<'a>(name: &'a str, table: &'a Table) -> Result<ExprValues<'a>> {
         Column::Single(values) => {
             ExprValues::Number(Vector::Rows(values.iter().map(|&v| f64::from(v)).collect()))
         }
-        Column::Text { codes, levels } => ExprValues::Text { name, codes, levels },
+        Column::Text { codes, levels } => ExprValues::Text {
+            name: Cow::Borrowed(name),
+            codes: Cow::Borrowed(codes),
+            levels: Cow::Borrowed(levels),
+        },
         Column::Logical(codes) => {
             ExprValues::Logical(Vector::Rows(codes.iter().map(|&c| f64::from(c)).collect()))
         }
@@ -259,7 +294,7 @@ fn as_numbers<'a>(values: ExprValues<'a>, expr: &Expr, table: &Table) -> Result<
                 numbers[code as usize].ok_or_else(|| {
                     let word = &levels[code as usize];
                     Error::input_at(
-                        table.place(row, Some(name)),
+                        table.place(row, Some(&name)),
                         format!(
                             "a number is needed here, but the value is \"{word}\"; mend the value; if these are labels, write factor({name}), or compare them with a text in quotes"
                         ),

@@ -1,6 +1,8 @@
 //! Expressions inside a formula: `log(x + 1)`, `I(type == "Yes")`.
 
+use super::cut::Intervals;
 use super::number::literal;
+use super::spline::SplineSpec;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -40,6 +42,12 @@ pub enum Expr {
         /// The standard deviation over all shards.
         sd: f64,
     },
+    /// `relevel(x, ref = "b")`.
+    Relevel(#[serde(deserialize_with = "bounded")] Box<Expr>, String),
+    /// `cut(x, breaks = c(0, 10, 20))`.
+    Cut(#[serde(deserialize_with = "bounded")] Box<Expr>, Intervals),
+    /// `bs(x, df = 5)` or `ns(x, df = 4)`.
+    Spline(#[serde(deserialize_with = "bounded")] Box<Expr>, SplineSpec),
 }
 
 /// Reads an expression inside another. Trees are walked by recursion, so one that comes from a file
@@ -119,11 +127,13 @@ pub enum Function {
     Scale,
     /// `factor(x)`: the distinct values are levels.
     Factor,
+    /// log(1 + x), also where x is small.
+    Log1p,
 }
 
 impl Function {
     /// All of them.
-    pub(crate) const ALL: [Function; 9] = [
+    pub(crate) const ALL: [Function; 10] = [
         Function::Identity,
         Function::Log,
         Function::Log2,
@@ -133,6 +143,7 @@ impl Function {
         Function::Abs,
         Function::Scale,
         Function::Factor,
+        Function::Log1p,
     ];
 
     /// The function's name in a formula.
@@ -147,6 +158,7 @@ impl Function {
             Function::Abs => "abs",
             Function::Scale => "scale",
             Function::Factor => "factor",
+            Function::Log1p => "log1p",
         }
     }
 }
@@ -205,9 +217,13 @@ impl Expr {
                 }
             }
             Expr::Number(_) | Expr::Text(_) | Expr::Logical(_) => {}
-            Expr::Paren(e) | Expr::Unary(_, e) | Expr::Call(_, e) | Expr::Poly(e, _) => {
-                e.collect_columns(found);
-            }
+            Expr::Paren(e)
+            | Expr::Unary(_, e)
+            | Expr::Call(_, e)
+            | Expr::Poly(e, _)
+            | Expr::Relevel(e, _)
+            | Expr::Cut(e, _)
+            | Expr::Spline(e, _) => e.collect_columns(found),
             Expr::Scaled { expr, .. } => expr.collect_columns(found),
             Expr::Binary(_, left, right) => {
                 left.collect_columns(found);
@@ -221,9 +237,13 @@ impl Expr {
         look(self);
         match self {
             Expr::Number(_) | Expr::Text(_) | Expr::Logical(_) | Expr::Column(_) => {}
-            Expr::Paren(e) | Expr::Unary(_, e) | Expr::Call(_, e) | Expr::Poly(e, _) => {
-                e.visit(look);
-            }
+            Expr::Paren(e)
+            | Expr::Unary(_, e)
+            | Expr::Call(_, e)
+            | Expr::Poly(e, _)
+            | Expr::Relevel(e, _)
+            | Expr::Cut(e, _)
+            | Expr::Spline(e, _) => e.visit(look),
             Expr::Scaled { expr, .. } => expr.visit(look),
             Expr::Binary(_, left, right) => {
                 left.visit(look);
@@ -266,8 +286,66 @@ impl fmt::Display for Expr {
             Expr::Call(function, inner) => write!(f, "{}({inner})", function.name()),
             Expr::Poly(inner, degree) => write!(f, "poly({inner}, {degree})"),
             Expr::Scaled { expr, .. } => write!(f, "scale({expr})"),
+            Expr::Relevel(inner, level) => {
+                write!(f, "relevel({inner}, ref = {})", quoted(level, '"'))
+            }
+            Expr::Cut(inner, intervals) => write!(f, "cut({inner}{})", cut_arguments(intervals)),
+            Expr::Spline(inner, spec) => {
+                write!(f, "{}({inner}{})", spec.name(), spline_arguments(spec))
+            }
         }
     }
+}
+
+/// `c(1, 2)`, or the number alone.
+fn vector(values: &[f64]) -> String {
+    let number = |value: &f64| match *value {
+        f64::INFINITY => "Inf".to_string(),
+        f64::NEG_INFINITY => "-Inf".to_string(),
+        value => literal(value),
+    };
+    match values {
+        [only] => number(only),
+        _ => format!("c({})", values.iter().map(number).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+fn cut_arguments(intervals: &Intervals) -> String {
+    let mut text = format!(", breaks = {}", vector(&intervals.breaks));
+    if let Some(labels) = &intervals.labels {
+        let labels: Vec<String> = labels.iter().map(|label| quoted(label, '"')).collect();
+        text += &match &labels[..] {
+            [only] => format!(", labels = {only}"),
+            _ => format!(", labels = c({})", labels.join(", ")),
+        };
+    }
+    if intervals.include_lowest {
+        text += ", include.lowest = TRUE";
+    }
+    if !intervals.right {
+        text += ", right = FALSE";
+    }
+    text
+}
+
+fn spline_arguments(spec: &SplineSpec) -> String {
+    let mut text = String::new();
+    if let Some(df) = spec.df {
+        text += &format!(", df = {df}");
+    }
+    if let Some(knots) = &spec.knots {
+        text += &format!(", knots = {}", vector(knots));
+    }
+    if !spec.natural && spec.degree != 3 {
+        text += &format!(", degree = {}", spec.degree);
+    }
+    if spec.intercept {
+        text += ", intercept = TRUE";
+    }
+    if let Some(boundary) = &spec.boundary {
+        text += &format!(", Boundary.knots = {}", vector(boundary));
+    }
+    text
 }
 
 /// The words that R keeps for itself: columns so named need backticks.

@@ -9,6 +9,7 @@ mod copy_writer;
 mod csv;
 #[cfg(test)]
 mod csv_tests;
+mod cut;
 mod describe;
 mod design;
 mod eval;
@@ -31,11 +32,11 @@ mod recipe;
 mod records;
 mod schema;
 mod scratch;
-
 mod shard_data;
 mod shard_file;
 pub mod source;
 mod spelling;
+mod spline;
 pub mod split;
 mod split_by;
 pub mod table;
@@ -46,6 +47,7 @@ mod testing;
 mod union;
 
 pub use codebook::{Codebook, ColumnType, Entry};
+pub use cut::Intervals;
 pub use describe::{Request, describe};
 pub use design::Design;
 pub use expr::{Binary, Expr, Function, Unary};
@@ -63,6 +65,7 @@ pub use scratch::Stored;
 pub(crate) use scratch::{Gathering, Scratch};
 pub use shard_data::ShardData;
 pub(crate) use shard_file::{read_shard, write_shard};
+pub use spline::{SplineBasis, SplineSpec};
 pub use split_by::SplitBy;
 pub use table::{Column, Origin, Table};
 pub use tables::{BatchReader, Tables};

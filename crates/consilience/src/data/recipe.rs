@@ -4,6 +4,7 @@ use super::eval::truth_name;
 use super::expr::Expr;
 use super::facts::Moments;
 use super::poly::Basis;
+use super::spline::SplineBasis;
 use super::terms::Terms;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -75,6 +76,13 @@ pub enum Variable {
         /// The polynomials.
         basis: Basis,
     },
+    /// A spline.
+    Spline {
+        /// Its argument.
+        expr: Expr,
+        /// Its functions.
+        basis: SplineBasis,
+    },
 }
 
 /// A column of the design: the product of its parts, 1 if there are none.
@@ -93,7 +101,7 @@ pub struct RecipeColumn {
 pub struct Part {
     /// The variable's number.
     pub variable: u32,
-    /// For a factor the level that is indicated, for polynomials the degree less 1, else 0.
+    /// For a factor the level that is indicated, for polynomials the degree less 1, for splines the function's number, else 0.
     pub column: u32,
 }
 
@@ -224,6 +232,10 @@ fn choices(label: &str, number: usize, variable: &Variable, full: bool) -> Vec<(
         Variable::Poly { basis, .. } if basis.degree() == 1 => vec![(label.to_string(), part(0))],
         Variable::Poly { basis, .. } => {
             (0..basis.degree()).map(|i| (format!("{label}{}", i + 1), part(i))).collect()
+        }
+        Variable::Spline { basis, .. } if basis.width() == 1 => vec![(label.to_string(), part(0))],
+        Variable::Spline { basis, .. } => {
+            (0..basis.width()).map(|i| (format!("{label}{}", i + 1), part(i))).collect()
         }
     }
 }

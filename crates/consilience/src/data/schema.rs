@@ -4,10 +4,13 @@ use super::codebook::Codebook;
 use super::describe::Request;
 use super::eval::truth_name;
 use super::expr::{Expr, Function};
-use super::facts::{ColumnFact, Fact, GramFact, Levels, MAX_LEVELS, Moments};
+use super::facts::{ColumnFact, Fact, GramFact, LevelCount, Levels, MAX_LEVELS, Moments};
+use super::number::parse_number;
 use super::poly::Basis;
 use super::recipe::{Recipe, Response, ResponseKind, Variable, columns, true_or_false};
+use super::spline::{SplineBasis, SplineSpec, quantiles};
 use super::terms::Terms;
+use crate::error::{clip, suggestion};
 use crate::{Error, Place, Result};
 use std::collections::HashMap;
 
@@ -154,7 +157,12 @@ impl SchemaAgreement<'_> {
             Expr::Number(_) | Expr::Text(_) | Expr::Logical(_) | Expr::Column(_) => {
                 Some(expr.clone())
             }
-            Expr::Scaled { .. } | Expr::Poly(..) => Some(expr.clone()),
+            Expr::Scaled { .. } | Expr::Poly(..) | Expr::Relevel(..) | Expr::Spline(..) => {
+                Some(expr.clone())
+            }
+            Expr::Cut(inner, intervals) => {
+                self.settle(inner)?.map(|e| Expr::Cut(Box::new(e), intervals.clone()))
+            }
             Expr::Paren(inner) => self.settle(inner)?.map(|e| Expr::Paren(Box::new(e))),
             Expr::Unary(op, inner) => self.settle(inner)?.map(|e| Expr::Unary(*op, Box::new(e))),
             Expr::Binary(op, left, right) => {
@@ -200,6 +208,18 @@ impl SchemaAgreement<'_> {
                 let Some(levels) = self.levels(&inner)? else { return Ok(None) };
                 factor(expr, inner, levels).map(Some)
             }
+            Expr::Relevel(inner, level) => self.relevelled(expr, inner, level),
+            Expr::Cut(_, intervals) => {
+                let levels = intervals.names();
+                Ok(self.settle(expr)?.map(|expr| Variable::Factor { expr, levels }))
+            }
+            Expr::Spline(inner, spec) => {
+                let Some(inner) = self.settle(inner)? else { return Ok(None) };
+                match self.codebook.variable(expr, inner.clone()) {
+                    Some(stated) => Ok(Some(stated)),
+                    None => self.spline(expr, inner, spec),
+                }
+            }
             Expr::Poly(inner, degree) => {
                 let Some(inner) = self.settle(inner)? else { return Ok(None) };
                 match self.codebook.variable(expr, inner.clone()) {
@@ -229,6 +249,105 @@ impl SchemaAgreement<'_> {
                 _ => Ok(self.settle(expr)?.map(Variable::Number)),
             },
         }
+    }
+
+    /// A factor with this level as its reference.
+    fn relevelled(&mut self, whole: &Expr, inner: &Expr, level: &str) -> Result<Option<Variable>> {
+        let Some(settled) = self.settle(inner)? else { return Ok(None) };
+        if let Some(stated) = self.codebook.variable(whole, settled.clone()) {
+            return Ok(Some(stated));
+        }
+        // Numbers are levels here as they are in factor().
+        let stated = match inner.bare() {
+            Expr::Column(_) => self.variable(inner)?,
+            _ => None,
+        };
+        let (expr, mut levels) = match stated {
+            Some(Variable::Factor { expr, levels }) => (expr, levels),
+            None if matches!(inner.bare(), Expr::Column(_)) => return Ok(None),
+            _ => {
+                let Some(levels) = self.levels(&settled)? else { return Ok(None) };
+                match factor(whole, settled, levels)? {
+                    Variable::Factor { expr, levels } => (expr, levels),
+                    other => return Ok(Some(other)),
+                }
+            }
+        };
+        let wanted = super::level::spelled(level);
+        let Some(place) = levels.iter().position(|known| *known == wanted) else {
+            let known = suggestion(&clip(level), levels.iter().map(String::as_str));
+            return Err(Error::input(format!(
+                "{whole}: {inner} has no level \"{}\"{known}",
+                clip(level)
+            )));
+        };
+        let reference = levels.remove(place);
+        levels.insert(0, reference);
+        Ok(Some(Variable::Factor { expr, levels }))
+    }
+
+    /// A spline over the range of all shards, with knots at quantiles of all of their rows where none are named.
+    fn spline(&mut self, whole: &Expr, expr: Expr, spec: &SplineSpec) -> Result<Option<Variable>> {
+        let interior = spec.interior();
+        let (moments, levels) = match (&spec.knots, spec.boundary) {
+            (Some(_), Some(_)) => (None, None),
+            (None, _) if interior > 0 => (self.moments(&expr)?, self.levels(&expr)?),
+            _ => (self.moments(&expr)?, None),
+        };
+        let boundary = match (spec.boundary, &moments) {
+            (Some(boundary), _) => boundary,
+            (None, Some(moments)) => [moments.min, moments.max],
+            (None, None) => return Ok(None),
+        };
+        let [low, high] = boundary;
+        let wrong = |message: String| Err(Error::input(format!("{whole} {message}")));
+        if !(low < high && (high - low).is_finite()) {
+            return wrong(format!(
+                "is not possible: {expr} is the same in all rows, or too large; leave it out"
+            ));
+        }
+        let knots = match &spec.knots {
+            Some(knots) => knots.clone(),
+            None if interior == 0 => Vec::new(),
+            None => {
+                let Some(levels) = levels else { return Ok(None) };
+                let middle = moments.map_or((low + high) / 2.0, |m| m.mean);
+                let advice = format!(
+                    "name the knots, as in {}({expr}, knots = {})",
+                    spec.name(),
+                    super::number::r_number(libm::round(middle * 1e3) / 1e3)
+                );
+                if levels.too_many {
+                    return wrong(format!(
+                        "takes its knots from the distinct values of {expr}, of which there are more than {MAX_LEVELS}; {advice}"
+                    ));
+                }
+                let value = |level: &LevelCount| {
+                    let number = level.number.or_else(|| parse_number(&level.name))?;
+                    (low..=high).contains(&number).then_some((number, level.weight))
+                };
+                let mut values: Vec<(f64, f64)> = levels.list.iter().filter_map(value).collect();
+                values.sort_by(|a, b| a.0.total_cmp(&b.0));
+                let knots = quantiles(&values, interior);
+                let ascend = knots.windows(2).all(|pair| pair[0] < pair[1]);
+                if !ascend || knots.iter().any(|k| *k <= low || *k >= high) {
+                    return wrong(format!(
+                        "is not possible: {expr} has so many equal values that knots at its quantiles coincide; take a lower df, or {advice}"
+                    ));
+                }
+                knots
+            }
+        };
+        if let Some(knot) = knots.iter().find(|k| **k <= low || **k >= high) {
+            return wrong(format!(
+                "has a knot at {} that is not between the least and the greatest value, {} and {}; leave it out, or give wider Boundary.knots",
+                super::number::r_number(*knot),
+                super::number::r_number(low),
+                super::number::r_number(high)
+            ));
+        }
+        let basis = SplineBasis::new(spec, boundary, knots);
+        Ok(Some(Variable::Spline { expr, basis }))
     }
 
     fn polynomials(&mut self, whole: &Expr, expr: Expr, degree: u32) -> Result<Option<Variable>> {

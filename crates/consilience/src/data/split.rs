@@ -1,6 +1,8 @@
 //! Dealing rows out to shards.
 
+use super::eval::truth_name;
 use super::kmeans::{ClusterOn, cluster};
+use super::number::level_name;
 use super::{Column, SplitBy, Table};
 use crate::math::{Stream, stream};
 use crate::{Error, Result};
@@ -45,6 +47,8 @@ pub struct Partition {
     pub assignment: Vec<u32>,
     /// The number of shards; each has at least one row.
     pub shards: usize,
+    /// What the shards are called, where their rows have something in common: a file, or a column's value.
+    pub names: Option<Vec<String>>,
     /// A name of this partition: two runs with the same one split the same rows the same way.
     pub hash: String,
 }
@@ -97,7 +101,12 @@ pub fn split(table: &Table, rule: &SplitRule, strata: &Strata) -> Result<Partiti
         )));
     }
     let hash = hash(&assignment, shards);
-    Ok(Partition { assignment, shards, hash })
+    let names = match &rule.by {
+        SplitBy::File => Some(file_names(table)),
+        SplitBy::Column(name) => Some(value_names(table.column(name)?, &assignment, shards)),
+        _ => None,
+    };
+    Ok(Partition { assignment, shards, names, hash })
 }
 
 impl Partition {
@@ -172,6 +181,38 @@ fn by_file(table: &Table) -> Result<(Vec<u32>, usize)> {
         }
     }
     Ok((assignment, origin.files.len()))
+}
+
+/// The files' names, with their folders where names alone do not tell them apart.
+fn file_names(table: &Table) -> Vec<String> {
+    let paths: Vec<&std::path::Path> =
+        table.origin().files.iter().map(|(file, _)| file.as_path()).collect();
+    let short = |path: &&std::path::Path| {
+        path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+    };
+    let names: Vec<String> = paths.iter().map(short).collect();
+    let distinct: std::collections::HashSet<&String> = names.iter().collect();
+    if distinct.len() == names.len() && !distinct.contains(&String::new()) {
+        return names;
+    }
+    paths.iter().map(|path| path.display().to_string()).collect()
+}
+
+/// The values that the shards' rows have in common.
+fn value_names(column: &Column, assignment: &[u32], shards: usize) -> Vec<String> {
+    let mut names = vec![None; shards];
+    for (row, &shard) in assignment.iter().enumerate() {
+        let name = &mut names[shard as usize];
+        if name.is_none() {
+            *name = Some(match column {
+                Column::Text { codes, levels } => levels[codes[row] as usize].clone(),
+                Column::Logical(codes) => truth_name(codes[row] == 1).to_string(),
+                Column::Number(values) => level_name(values[row]),
+                Column::Single(values) => level_name(f64::from(values[row])),
+            });
+        }
+    }
+    names.into_iter().map(Option::unwrap_or_default).collect()
 }
 
 /// A shard per value: numbers in their order, text in the order of its bytes.

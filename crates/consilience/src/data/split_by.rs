@@ -51,7 +51,14 @@ impl SplitBy {
             _ => {
                 let typed = clip(text);
                 let known = suggestion(&typed, SplitBy::NAMES);
-                Err(Error::input(format!("there is no `{typed}`{known}")))
+                // A column's name alone is what most people write first.
+                let column = match nearest(&typed, SplitBy::NAMES) {
+                    None if column.is_none() && !typed.trim().is_empty() => {
+                        format!("; for a shard per value of a column write `column:{typed}`")
+                    }
+                    _ => String::new(),
+                };
+                Err(Error::input(format!("there is no `{typed}`{column}{known}")))
             }
         }
     }

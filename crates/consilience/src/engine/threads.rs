@@ -47,6 +47,11 @@ impl Threads {
         &mut self.shards
     }
 
+    /// How many rows each shard has, whatever their weights.
+    pub fn rows(&self) -> Vec<usize> {
+        self.shards.iter().map(|shard| shard.data().rows()).collect()
+    }
+
     /// The shard of this number.
     pub fn shard(&self, index: usize) -> &Shard {
         &self.shards[index]

@@ -77,7 +77,7 @@ pub(crate) fn refuse_outcomes(
         if let Some(wanted) = family.refuses(y) {
             let message = format!(
                 "the outcome {y} does not fit family = \"{family}\", which needs {wanted}; {}",
-                remedy(family, text)
+                remedy(family, text, outcomes)
             );
             return Err(Error::input_at(table.place(row, Some(text)), message));
         }
@@ -229,10 +229,31 @@ pub(super) fn has_large_counts(family: Family, total: f64) -> bool {
 }
 
 /// What to do about an outcome that the family cannot have.
-fn remedy(family: Family, text: &str) -> String {
-    if family.is_binary() {
-        format!("mend the value, or write what counts as success, as in I({text} > 0)")
-    } else {
-        "mend the value, or take family = \"gaussian\" if it is no count".to_string()
+fn remedy(family: Family, text: &str, outcomes: &[f64]) -> String {
+    if !family.is_binary() {
+        return "mend the value, or take family = \"gaussian\" if it is no count".to_string();
+    }
+    // Two values are two classes, whatever they are called: 1 and 2 in many an old file.
+    let mut values: Vec<f64> = Vec::new();
+    for y in outcomes.iter().filter(|y| y.is_finite()) {
+        if !values.contains(y) {
+            values.push(*y);
+        }
+        if values.len() > 2 {
+            break;
+        }
+    }
+    values.sort_by(f64::total_cmp);
+    match values[..] {
+        [first, second] => format!(
+            "the values here are {first} and {second}: write what counts as success on the left side, as in I({text} == {second}) ~ …"
+        ),
+        [only] => format!(
+            "the only value here is {only}: write what counts as success on the left side, as in I({text} == {only}) ~ …"
+        ),
+        [least, ..] => format!(
+            "mend the value, or write what counts as success on the left side, as in I({text} > {least}) ~ …"
+        ),
+        [] => "mend the value".to_string(),
     }
 }

@@ -40,8 +40,15 @@ impl<E: Engine> Plan<E> {
             return Err(Error::input("there are no shards to ask; give at least one"));
         }
         let by = "given".into();
-        let partition =
-            PartitionReport { shards, rows: 0, dropped: 0, by, seed: 0, hash: String::new() };
+        let partition = PartitionReport {
+            shards,
+            rows: 0,
+            dropped: 0,
+            by,
+            seed: 0,
+            hash: String::new(),
+            names: None,
+        };
         let mut plan = Plan {
             study: Study { evidence: options, ..Study::default() },
             files: Vec::new(),

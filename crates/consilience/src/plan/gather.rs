@@ -171,7 +171,11 @@ impl Gathered {
             rows.take(tables.read(&outline.columns(), &format)?)?;
             Ok(0)
         })?;
-        let gathered = Gathered::split(outline, complete, &split, by, &room)?;
+        let mut gathered = Gathered::split(outline, complete, &split, by, &room)?;
+        if gathered.partition.by == "given" {
+            // The names of these tables are ours and tell nobody anything.
+            gathered.partition.names = None;
+        }
         Ok(Gathered { names, ..gathered })
     }
 
@@ -196,6 +200,7 @@ impl Gathered {
             by,
             seed: split.seed,
             hash: partition.hash,
+            names: partition.names,
         };
         let (files, names) = (Vec::new(), Vec::new());
         Ok(Gathered { outline, files, names, partition, shards, warnings })

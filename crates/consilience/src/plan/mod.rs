@@ -20,7 +20,7 @@ pub use outline::Outline;
 pub use room::{LEAST_MEMORY, Room};
 
 use crate::combine::{Setting, Ways, baselines, combine, ways};
-use crate::compare::{Baselines, Comparison, PartitionReport, VERSION, sweep};
+use crate::compare::{Baselines, Comparison, PartitionReport, Provenance, VERSION, sweep};
 use crate::data::{Formula, Tables, Term};
 use crate::engine::{Clock, Engine, Observer, Session, Threads, Traffic};
 use crate::shard::Shard;
@@ -178,6 +178,11 @@ impl<E: Engine> Plan<E> {
         })
     }
 
+    /// What makes the results of this plan; its data files are read for it, to the end.
+    pub fn provenance(&self) -> Result<Provenance> {
+        Provenance::of_files(&self.study, &self.files)
+    }
+
     /// Where the shards are.
     pub fn engine(&self) -> &E {
         &self.engine
@@ -236,6 +241,7 @@ impl<E: Engine> Plan<E> {
         if !self.extras.prior_scales.is_empty() {
             comparison.prior_sensitivity = Some(sweep(&comparison, self.by_scale(scaled)));
         }
+        comparison.conclude();
         Ok(comparison)
     }
 }

@@ -186,6 +186,7 @@ impl<E: Engine> Plan<E> {
             warnings,
             partition: self.partition.clone(),
             traffic: session.traffic(),
+            provenance: None,
             seconds: None,
         }
     }

@@ -11,8 +11,8 @@ use crate::question::{
     Answers, Describe, Listed, Locate, Points, Question, Statistics, Survey, SurveyAnswer,
 };
 use crate::study::{
-    Combine, ModelSpec, ParameterName, PriorSpec, Role, SelectBy, ShareRule, Study, resolve_priors,
-    unmatched_study_priors,
+    Combine, Local, ModelSpec, ParameterName, PriorSpec, Role, SelectBy, ShareRule, Study,
+    resolve_priors, unmatched_study_priors,
 };
 use crate::target::Expansion;
 use crate::{Error, Level, Place, Result, Warning};
@@ -172,7 +172,9 @@ pub(super) fn survey(
             warnings: Vec::new(),
             extras: Extras::default(),
         };
-        setting.warnings.extend(missing_levels(&setting));
+        if needs_own_posteriors(&setting) {
+            setting.warnings.extend(missing_levels(&setting));
+        }
         settings.push(setting);
     }
     Ok(settings)
@@ -336,6 +338,14 @@ fn part(survey: &SurveyAnswer, model: &Model) -> SurveyAnswer {
         squares: pick(&survey.squares),
         ..*survey
     }
+}
+
+/// Whether the shards' own posteriors have a part in the result. `exact` does without, and what a shard lacks is no
+/// matter to it.
+fn needs_own_posteriors(setting: &Setting) -> bool {
+    let options = &setting.options;
+    let unasked = matches!(options.local, Local::Auto | Local::None);
+    options.combine != Combine::Exact || !unasked
 }
 
 /// Notes columns that are 0 on every row of a shard.

@@ -1,6 +1,6 @@
 //! What several kinds of questions check alike.
 
-use crate::data::{Recipe, Variable};
+use crate::data::{Expr, Recipe, Variable};
 use crate::fit::{FitOrder, Summary};
 use crate::math::{Cholesky, Matrix};
 use crate::model::{Model, Share};
@@ -54,6 +54,17 @@ pub(super) fn model(model: &Model) -> Fault {
     recipe(&regression.design)
 }
 
+/// Whether the intervals inside an expression hold together.
+pub(super) fn intervals_are_sound(expr: &Expr) -> bool {
+    let mut sound = true;
+    expr.visit(&mut |part| {
+        if let Expr::Cut(_, intervals) = part {
+            sound &= intervals.is_sound();
+        }
+    });
+    sound
+}
+
 pub(super) fn recipe(recipe: &Recipe) -> Fault {
     let wrong = "its design does not hold together";
     for part in recipe.columns.iter().flat_map(|c| &c.parts) {
@@ -61,9 +72,18 @@ pub(super) fn recipe(recipe: &Recipe) -> Fault {
             Some(Variable::Number(_)) => 1,
             Some(Variable::Factor { levels, .. }) => levels.len(),
             Some(Variable::Poly { basis, .. }) => basis.degree(),
+            Some(Variable::Spline { basis, .. }) => basis.width(),
             None => 0,
         };
         ensure((part.column as usize) < columns, wrong)?;
+    }
+    for variable in &recipe.variables {
+        let sound = match variable {
+            Variable::Spline { basis, .. } => basis.is_sound(),
+            Variable::Factor { expr, .. } => intervals_are_sound(expr),
+            Variable::Number(_) | Variable::Poly { .. } => true,
+        };
+        ensure(sound, wrong)?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Facts about columns, from which all shards' common schema is made.
 
 use super::Kind;
-use super::checks::{Fault, ensure, finite, numbers};
+use super::checks::{Fault, ensure, finite, intervals_are_sound, numbers};
 use crate::data::{Fact, Levels, Moments, Request, describe};
 use crate::error::clip;
 use crate::model::Model;
@@ -34,6 +34,13 @@ impl Kind for Describe {
     fn check(&self) -> Fault {
         let deep = |r: &Request| matches!(r, Request::Gram { degree, .. } if *degree > 1000);
         ensure(!self.requests.iter().any(deep), "it asks for polynomials of no sensible degree")?;
+        let torn = |r: &Request| match r {
+            Request::Column(_) => false,
+            Request::Levels(expr) | Request::Moments(expr) | Request::Gram { expr, .. } => {
+                !intervals_are_sound(expr)
+            }
+        };
+        ensure(!self.requests.iter().any(torn), "it asks about intervals that are none")?;
         let mut known = HashSet::new();
         let text = |r: &Request| postcard::to_stdvec(r).unwrap_or_default();
         let twice = self.requests.iter().any(|r| !known.insert(text(r)));
@@ -105,7 +112,7 @@ impl Kind for Describe {
                 Fact::Levels(levels) if levels.list.iter().any(|level| level.rows < min_rows) => {
                     let Request::Levels(expr) = request else { continue };
                     return Err(Error::input(format!(
-                        "a value of `{expr}` has fewer rows than the policy's min_rows ({min_rows}); nothing is answered; make the column one of words, whose rare values are merged"
+                        "a value of `{expr}` has fewer rows than the policy's min_rows ({min_rows}); nothing is answered; make the column one of words, whose rare values are merged; for a spline the study must name the knots, as in ns({expr}, knots = c(…))"
                     )));
                 }
                 _ => {}

@@ -7,7 +7,7 @@ use super::manifest::{
     Manifest, SchemaColumn, ShardEntry, ShardRows, schema_hash, schema_of, shard_name, study_hash,
 };
 use super::message::FORMAT;
-use crate::compare::Comparison;
+use crate::compare::{Comparison, DataSource, Provenance};
 use crate::data::{Codebook, Gathering, ShardData, read_shard, write_shard};
 use crate::draft::{file_hash, make_folder};
 use crate::engine::{Observer, Silent};
@@ -79,6 +79,8 @@ impl Run {
         let shards = gathered.shards.iter().enumerate().map(entry).collect();
         let files = first.origin().files.to_vec();
         let mut manifest = Run::described(&gathered, schema_of(&first), shards, files);
+        let study = &gathered.outline.study;
+        manifest.sources = Provenance::of_files(study, &gathered.files)?.data;
         // More shards than it can name are refused before the first is written.
         manifest.text(folder)?;
         let shards_folder = folder.join("shards");
@@ -131,6 +133,7 @@ impl Run {
             coordinator: None,
             partition: gathered.partition.clone(),
             files,
+            sources: Vec::new(),
             names: gathered.names.clone(),
             warnings: gathered.warnings.clone(),
             extras: Extras::default(),
@@ -196,13 +199,33 @@ impl Run {
     /// same keep their answers.
     pub(super) fn ask_anew(&mut self, manifest: Manifest) -> Result<()> {
         let _lock = self.lock()?;
-        let outdated = [self.result_path(), self.failure_path()].into_iter();
-        for path in self.question_paths()?.into_iter().chain(outdated) {
+        self.keep_result()?;
+        for path in self.question_paths()?.into_iter().chain([self.failure_path()]) {
             remove(&path)?;
         }
         manifest.write(&self.folder)?;
         self.manifest = manifest;
         Ok(())
+    }
+
+    /// Gives the result that is there, if one is, a name of its own: what is asked from now on makes another.
+    fn keep_result(&self) -> Result<()> {
+        let path = self.result_path();
+        if !path.exists() {
+            return Ok(());
+        }
+        let earlier = self.earlier_path(self.earlier_results() + 1);
+        std::fs::rename(&path, &earlier).map_err(|source| Error::Io { path: earlier, source })
+    }
+
+    /// Where the result number so many of this run is kept after another was asked for.
+    pub fn earlier_path(&self, number: usize) -> PathBuf {
+        self.folder.join(format!("result-{number}.json"))
+    }
+
+    /// How many earlier results there are.
+    pub fn earlier_results(&self) -> usize {
+        (1..).take_while(|number| self.earlier_path(*number).exists()).count()
     }
 
     /// Its folder.
@@ -213,6 +236,17 @@ impl Run {
     /// What it says of itself.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
+    }
+
+    /// What makes the results of this run: its data files, or its sites.
+    pub fn provenance(&self) -> Provenance {
+        let manifest = &self.manifest;
+        let site = |s: usize| DataSource { name: manifest.shards[s].name.clone(), sha256: None };
+        let data = match manifest.has_sites() {
+            true => manifest.active().into_iter().map(site).collect(),
+            false => manifest.sources.clone(),
+        };
+        Provenance::new(&manifest.study, data)
     }
 
     /// The result's file, which is there once the run has finished.

@@ -124,6 +124,8 @@ impl<'a> Files<'a> {
         }
         let sites = self.sites.lock().expect("no thread panics while it holds the lock");
         partition.shards = self.active.len();
+        let name = |&s: &usize| manifest.shards[s].name.clone();
+        partition.names = Some(self.active.iter().map(name).collect());
         partition.rows = sites.values().map(|h| h.rows as usize).sum();
         partition.dropped = sites.values().map(|h| h.dropped as usize).sum();
         if manifest.tells_sums() {

@@ -2,7 +2,7 @@
 
 use super::message::{FORMAT, hex, sha256};
 use super::sites::check_name;
-use crate::compare::PartitionReport;
+use crate::compare::{DataSource, PartitionReport};
 use crate::data::{Column, Table};
 use crate::plan::{Extras, Gathered, Outline};
 use crate::study::{Lines, Study, StudyFile};
@@ -42,6 +42,9 @@ pub struct Manifest {
     pub partition: PartitionReport,
     /// The data files, and whether their rows are counted in lines.
     pub files: Vec<(PathBuf, bool)>,
+    /// The data files' names and hashes, for the results' provenance.
+    #[serde(default)]
+    pub sources: Vec<DataSource>,
     /// The names of all columns of the data, which `.` in a formula stands for.
     pub names: Vec<String>,
     /// What the user should know before anything has run.
@@ -108,8 +111,7 @@ pub(super) fn shard_name(index: usize) -> String {
 
 /// A study's hash: of all it says, whatever the order, and of nothing about its file.
 pub fn study_hash(study: &Study) -> String {
-    let text = serde_json::to_string(study).expect("a study can always be written");
-    hex(&sha256(&[text.as_bytes()]))
+    study.hash()
 }
 
 /// The hash of columns.

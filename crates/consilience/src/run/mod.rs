@@ -9,6 +9,7 @@
 //! questions/0003-1f00….question    one round's questions, for every shard
 //! answers/1f00…/000007.answer      a shard's answers to them
 //! result.json                      the result, once it is there
+//! result-1.json                    the first one, after something else was asked of the run
 //! failed.txt                       why the run has failed, until it is coordinated again
 //! ```
 //!

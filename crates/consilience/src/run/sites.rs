@@ -97,6 +97,7 @@ impl Run {
                 by: "site".into(),
                 seed: 0,
                 hash: hex(&sha256(&[names.as_bytes()])[..8]),
+                names: Some(sites.iter().map(|s| s.name.clone()).collect()),
             },
             files: Vec::new(),
             names: columns.clone(),

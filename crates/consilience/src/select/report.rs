@@ -1,6 +1,6 @@
 //! What a choice among many models comes to.
 
-use crate::compare::PartitionReport;
+use crate::compare::{PartitionReport, Provenance};
 use crate::engine::Traffic;
 use crate::estimate::Estimate;
 use crate::model::Family;
@@ -62,6 +62,8 @@ pub struct Selection {
     pub partition: PartitionReport,
     /// Rounds of questions, and bytes each way.
     pub traffic: Traffic,
+    /// What made it; filled in by whoever knows the files.
+    pub provenance: Option<Provenance>,
     /// How long it took; filled in by whoever has a clock.
     pub seconds: Option<f64>,
 }

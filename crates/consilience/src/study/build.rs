@@ -3,6 +3,7 @@
 use super::{Lines, ModelSpec, PriorSpec, PriorTable, SplitBy, Study, StudyFile};
 use crate::Result;
 use crate::model::Family;
+use sha2::Digest;
 use std::path::Path;
 
 impl Study {
@@ -27,6 +28,12 @@ impl Study {
     pub fn split_by(mut self, by: SplitBy) -> Study {
         self.split.by = by;
         self
+    }
+
+    /// Its hash: of all it says, whatever the order, and of nothing about its file.
+    pub fn hash(&self) -> String {
+        let text = serde_json::to_string(self).expect("a study can always be written");
+        crate::hex::hex(&sha2::Sha256::digest(text.as_bytes()))
     }
 
     /// Adds a model that goes by its formula.

@@ -54,7 +54,8 @@ pub(super) const TABLES: &[(&str, &[&str])] = &[
 ];
 
 /// The keys of an entry of `[schema]`, whose own name is a part of a formula.
-const ENTRY: &[&str] = &["type", "levels", "mean", "sd", "observations", "range", "coefficients"];
+const ENTRY: &[&str] =
+    &["type", "levels", "mean", "sd", "observations", "range", "coefficients", "knots"];
 
 pub(super) const PATH: &str = "a path, a pattern such as \"data/*.csv\", or a list of them";
 pub(super) const COLUMN: &str = "the name of a column";
@@ -112,6 +113,7 @@ fn wanted(key: &str) -> (String, Vec<&'static str>) {
         _ if key.starts_with("schema.") => match in_entry(key) {
             Some("levels") => "a list of texts such as [\"a\", \"b\"]",
             Some("levels[]") => "a text",
+            Some("knots") => "a list of numbers, such as [2.5, 5.0]",
             Some("range") => "a list of two numbers, such as [0.0, 10.0]",
             Some("coefficients" | "coefficients[]") => "a list of lists of numbers",
             Some(_) => NUMBER,
@@ -186,6 +188,9 @@ pub(super) fn explain(key: &str, value: &DeValue<'_>, message: &str) -> String {
             "`model` must stand in double brackets: write [[model]], not [model]".to_string()
         }
         _ if key == "model" => format!("`model` must be a list of tables; write {EXAMPLE}"),
+        DeValue::String(text) if plain.ends_with(".family") && !choices.is_empty() => {
+            super::synonyms::no_family(&name, text)
+        }
         DeValue::String(text) if !choices.is_empty() => {
             let typed = clip(text);
             format!("`{name}`: there is no `{typed}`{}", suggestion(&typed, choices))

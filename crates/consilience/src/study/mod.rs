@@ -50,6 +50,7 @@ mod names;
 mod overrides;
 mod prior;
 mod select;
+mod synonyms;
 mod template;
 mod written;
 

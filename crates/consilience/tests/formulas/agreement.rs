@@ -9,7 +9,7 @@ use std::slice::from_ref;
 use std::sync::Arc;
 
 /// A table whose rows stand in `data.csv` from line 2 on.
-fn table(columns: Vec<(&str, Column)>) -> Table {
+pub fn table(columns: Vec<(&str, Column)>) -> Table {
     let rows = columns.first().map_or(0, |(_, c)| c.len());
     let origin = Origin {
         files: Arc::new(vec![("data.csv".into(), true)]),
@@ -18,11 +18,11 @@ fn table(columns: Vec<(&str, Column)>) -> Table {
     Table::new(columns.into_iter().map(|(n, c)| (n.to_string(), c)).collect(), origin)
 }
 
-fn number(values: &[f64]) -> Column {
+pub fn number(values: &[f64]) -> Column {
     Column::Number(values.to_vec())
 }
 
-fn text(values: &[&str]) -> Column {
+pub fn text(values: &[&str]) -> Column {
     let mut levels: Vec<String> = values.iter().map(|v| v.to_string()).collect();
     levels.sort();
     levels.dedup();
@@ -31,12 +31,12 @@ fn text(values: &[&str]) -> Column {
     Column::Text { codes: values.iter().map(code).collect(), levels: Arc::new(levels.clone()) }
 }
 
-fn truth(values: &[bool]) -> Column {
+pub fn truth(values: &[bool]) -> Column {
     Column::Logical(values.iter().map(|&v| u32::from(v)).collect())
 }
 
 /// The recipe of a formula over these shards.
-fn recipe(formula: &str, weights: Option<&str>, shards: &[Table]) -> Result<Recipe> {
+pub fn recipe(formula: &str, weights: Option<&str>, shards: &[Table]) -> Result<Recipe> {
     let exclude: Vec<String> = weights.map(String::from).into_iter().collect();
     let terms = Formula::parse(formula)?.terms(shards[0].names(), &exclude)?;
     let mut ask = |requests: &[Request]| {
@@ -45,13 +45,13 @@ fn recipe(formula: &str, weights: Option<&str>, shards: &[Table]) -> Result<Reci
     Ok(agree(&[terms], weights, &mut ask)?.remove(0))
 }
 
-fn error(formula: &str, weights: Option<&str>, shards: &[Table]) -> String {
+pub fn error(formula: &str, weights: Option<&str>, shards: &[Table]) -> String {
     let made = recipe(formula, weights, shards)
         .and_then(|r| shards.iter().map(|s| r.design(s)).collect::<Result<Vec<_>>>());
     made.expect_err(formula).to_string()
 }
 
-fn close(a: &[f64], b: &[f64]) {
+pub fn close(a: &[f64], b: &[f64]) {
     assert_eq!(a.len(), b.len());
     assert!(a.iter().zip(b).all(|(x, y)| (x - y).abs() < 1e-13), "{a:?} is not {b:?}");
 }

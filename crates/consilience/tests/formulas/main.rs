@@ -1,4 +1,5 @@
 //! Formulas: their text, and what shards agree on for them.
 
 mod agreement;
+mod bases;
 mod written;

@@ -77,13 +77,64 @@ fn errors_point_and_advise() {
         ("y ~ a:1", 7, "only columns can be multiplied"),
         ("y ~ a * -b", 9, "only columns can be multiplied"),
         ("y ~ sqr(x)", 5, "did you mean sqrt()?"),
-        ("y ~ as.factor(x)", 5, "did you mean factor()?"),
-        ("y ~ log1p(x)", 5, "write log(1 + x)"),
-        ("y ~ log(x, 10)", 5, "log2(x) or log10(x)"),
+        ("y ~ as.factor(x)", 5, "write factor(x)"),
+        ("y ~ log(x, 3)", 12, "as in I(log(x)/log(3))"),
+        ("y ~ log(x, bas = 3)", 18, "as in I(log(x)/log(3))"),
         ("y ~ log()", 5, "takes one argument, not 0"),
         ("y ~ poly(x)", 5, "as in poly(x, 2)"),
         ("y ~ poly(x, 1.5)", 13, "whole number from 1"),
-        ("y ~ poly(x, degree = 2)", 20, "arguments by name are not supported"),
+        ("y ~ poly(x, degree = a)", 22, "whole number from 1"),
+        ("y ~ poly(x, 2, raw = TRUE)", 16, "for raw powers write x + I(x^2)"),
+        ("y ~ poly(x, 2, simple = TRUE)", 5, "as in poly(x, 2)"),
+        ("y ~ bs()", 5, "bs() needs `x`, as in bs(age, df = 5)"),
+        ("y ~ bs(x, df = 2)", 5, "has 3 columns at least, and df is 2"),
+        ("y ~ bs(x, df = 0)", 16, "`df` of bs() must be a whole number from 1"),
+        ("y ~ bs(x, degree = 99)", 20, "`degree` of bs() must be a whole number from 1 to 10"),
+        ("y ~ ns(x, degree = 2)", 11, "ns() has no argument `degree` here; it has x, df, knots"),
+        ("y ~ ns(x, knots = c(6, 4))", 24, "must ascend"),
+        ("y ~ ns(x, knots = \"4\")", 19, "must be numbers, as in knots = c(10, 20)"),
+        ("y ~ ns(x, knots = 5, df = 4)", 5, "contradict each other: these knots make 2 columns"),
+        ("y ~ ns(x, knots = 5, Boundary.knots = c(6, 9))", 5, "within the boundary"),
+        ("y ~ bs(x, Boundary.knots = c(0, Inf))", 5, "two finite numbers"),
+        ("y ~ bs(x, df = 4, df = 5)", 19, "is given `df` twice"),
+        ("y ~ bs(x, 4, c(1, 2), 3, TRUE, c(0, 9), 8)", 41, "too many arguments"),
+        ("y ~ bs(x, intercept = 1)", 23, "`intercept` must be TRUE or FALSE"),
+        ("y ~ bs('x', df = 5)", 8, "needs a number"),
+        ("y ~ log(bs(x, df = 5))", 9, "can only stand by itself"),
+        ("y ~ splines::ns(x, df = 4)", 12, "write the function alone"),
+        ("bs(y) ~ x", 1, "cannot be the outcome"),
+        ("y ~ cut(x, 4)", 12, "name the ends, as in cut(age, breaks = c(0, 40, 60, Inf))"),
+        ("y ~ cut(x)", 5, "cut() needs `breaks`"),
+        ("y ~ cut(x, c(0, 10))", 12, "a factor needs two levels or more"),
+        ("y ~ cut(x, c(0, 10, 5))", 21, "must ascend"),
+        ("y ~ cut(x, c(0, a))", 17, "must be numbers"),
+        (
+            "y ~ cut(x, c(0, 5, 9), labels = c('a'))",
+            33,
+            "make 2 intervals, each of which needs a label",
+        ),
+        ("y ~ cut(x, c(0, 5, 9), labels = FALSE)", 33, "labels = FALSE makes numbers"),
+        ("y ~ cut(x, c(0, 5, 9), dig.lab = 5)", 34, "give `labels`"),
+        ("y ~ relevel(g)", 5, "relevel() needs `ref`, as in relevel(arm, ref = \"placebo\")"),
+        ("y ~ relevel(g, b)", 16, "must be a level in quotes"),
+        ("y ~ c(x, y)", 5, "it can only list knots, breaks and labels"),
+        ("y ~ s(x)", 5, "write ns(x, df = 4)"),
+        ("y ~ rcs(x, 4)", 5, "write ns(x, df = 4)"),
+        ("y ~ ordered(g)", 5, "write factor(x) for a level each"),
+        ("y ~ interaction(a, b)", 5, "write a:b"),
+        ("y ~ ifelse(x > 0, 1, 0)", 5, "write the condition, as in I(x > 0)"),
+        ("y ~ strata(g)", 5, "take it as a factor"),
+        ("y ~ contr.sum(g)", 5, "relevel(x, ref = \"b\")"),
+        (
+            "y ~ x + (1 || g)",
+            12,
+            "`||` (lme4's random effects without correlations) is not supported",
+        ),
+        ("y ~ I(x %% 2)", 9, "remainders are not there"),
+        ("y ~ x = 2", 7, "`==` to compare"),
+        ("y ~ log(x, base = 2, 3)", 5, "takes one argument, not 3"),
+        ("y ~ factor(g, levels = 2)", 5, "takes one argument"),
+        ("y ~ center(x)", 5, "write scale(x)"),
         ("y ~ I(poly(x, 2))", 7, "can only stand by itself"),
         ("y ~ scale(factor(x))", 11, "can only stand by itself"),
         ("y ~ scale(poly(x, 2))", 11, "can only stand by itself"),
@@ -101,7 +152,7 @@ fn errors_point_and_advise() {
         ("y ~ I(t > 'a')", 11, "can only be compared with =="),
         ("y ~ I(a < b < c)", 13, "cannot be chained"),
         ("y ~ I(a && b)", 9, "write & for"),
-        ("y ~ I(x = 3)", 9, "write `==`"),
+        ("y ~ I(x = 3)", 7, "to compare write =="),
         ("y ~ d$x", 6, "the column's name alone"),
         ("y ~ 2nd", 5, "put it in backticks"),
         ("y ~ _x", 5, "put it in backticks"),
@@ -128,6 +179,14 @@ fn carets_are_right_in_long_formulas() {
     let caret = lines[0].chars().count() - 1;
     assert_eq!(lines[1].chars().nth(caret), Some('('), "{message}");
     assert!(lines[1].chars().count() < 90);
+}
+
+/// A letter of two columns moves the caret by two.
+#[test]
+fn carets_stand_below_wide_letters_too() {
+    let message = error("y ~ 血糖 + 2nd");
+    let caret = message.lines().last().unwrap();
+    assert_eq!(caret, format!("    {}^", " ".repeat(4 + 4 + 3)), "{message}");
 }
 
 #[test]

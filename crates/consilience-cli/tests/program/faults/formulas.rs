@@ -10,7 +10,10 @@ fn formulas_that_say_nothing() {
         ("", &["`model.formula` is empty; it must be a formula such as \"y ~ x\""][..]),
         ("y ~ ", &["at character 5: the formula ends where a term is needed"]),
         ("y ~ x +", &["at character 8: the formula ends where a term is needed"]),
-        ("y = x", &["at character 3: the character `=` cannot stand here; write `~` between"]),
+        (
+            "y = x",
+            &["at character 3: `=` can only give a function's argument", "write `~` between"],
+        ),
         ("~ x", &["the left side of ~ is missing", "as in y ~ x"]),
         ("y ~ (x", &["at character 5: this `(` is never closed; add a `)`"]),
         ("y ~ x ~ g", &["at character 7: a formula has one ~ only"]),
@@ -19,7 +22,10 @@ fn formulas_that_say_nothing() {
         ("y ~ x | g", &["random effects", "as in y ~ x + group"]),
         ("y ~ 2nd", &["in backticks, as in `2nd`"]),
         ("y ~ logg(x)", &["there is no function logg(); did you mean log()?", "sqrt()"]),
-        ("y ~ sin(x)", &["there is no function sin() (known: I(), log()", "column of the data"]),
+        (
+            "y ~ sin(x)",
+            &["there is no function sin(); make a column of it in the data (known: I(), log()"],
+        ),
         ("y ~ xx", &["at character 5: there is no column `xx`; did you mean `x`?", "`n`"]),
         ("y ~ y", &["the outcome y also stands on the right side"]),
         ("y ~ scale(w - w)", &["w - w is the same (0) in all rows; leave it out"]),

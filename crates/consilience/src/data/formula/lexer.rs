@@ -31,9 +31,9 @@ impl std::fmt::Display for Token {
 }
 
 /// Longer signs first, so that `<=` is not read as `<` and `=`.
-const SIGNS: [&str; 23] = [
-    "%in%", "==", "!=", "<=", ">=", "&&", "||", "**", "~", "+", "-", "*", "/", "^", ":", "(", ")",
-    ",", "<", ">", "&", "|", "!",
+const SIGNS: [&str; 25] = [
+    "%in%", "::", "==", "!=", "<=", ">=", "&&", "||", "**", "~", "+", "-", "*", "/", "^", ":", "(",
+    ")", ",", "<", ">", "&", "|", "!", "=",
 ];
 
 /// The tokens with their positions (characters from 0), an end token last.
@@ -94,13 +94,15 @@ impl Lexer {
             }
         }
         let advice = match self.chars[self.at] {
-            '=' => {
-                "write `~` between outcome and predictors; to compare write `==`; arguments by name are not supported, write poly(x, 2)"
+            '%' if self.peek(1) == Some('%') || self.peek(2) == Some('/') => {
+                "remainders are not there: make a column of them in the data"
             }
             '%' => "only the operators + - * / ^ : and comparisons are known here",
             '$' | '@' | '[' | ']' => "write the column's name alone",
             '_' => "a name cannot start with `_`; put it in backticks, as in `_x`",
             '{' | '}' => "use parentheses ( )",
+            '\\' => "a backslash belongs into backticks or quotes only",
+            '?' | ';' | '#' => "a formula is one expression; leave it out",
             _ => {
                 "a column whose name has such characters must stand in backticks, as in `my column`"
             }
@@ -118,6 +120,7 @@ impl Lexer {
         match name.as_str() {
             "TRUE" => Ok(Token::Logical(true)),
             "FALSE" => Ok(Token::Logical(false)),
+            "Inf" => Ok(Token::Number(f64::INFINITY)),
             "." => Ok(Token::Name(name)),
             _ if is_syntactic(&name) => Ok(Token::Name(name)),
             _ => {

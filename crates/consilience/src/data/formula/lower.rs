@@ -1,6 +1,7 @@
 //! What the operators mean: arithmetic inside functions, the algebra of terms outside.
 
 use super::super::expr::{Binary, Expr, Function, Unary};
+use super::calls::{self, WHOLE};
 use super::parser::{Node, NodeKind, Op, too_deep};
 use super::{MAX_DEPTH, Right, SyntaxFault};
 use crate::error::nearest;
@@ -8,7 +9,7 @@ use crate::error::nearest;
 /// The highest degree of `poly` and the highest power of a sum of terms.
 const MAX_POWER: u32 = 50;
 
-type Lowered<T> = Result<T, SyntaxFault>;
+pub(super) type Lowered<T> = Result<T, SyntaxFault>;
 
 /// The left side of a formula.
 pub(super) fn response(node: &Node) -> Lowered<Expr> {
@@ -16,7 +17,7 @@ pub(super) fn response(node: &Node) -> Lowered<Expr> {
         NodeKind::Dot => {
             Err(SyntaxFault::new(node.at, "`.` cannot be the outcome; write the outcome's column"))
         }
-        NodeKind::Call(name, _) if name == "poly" || name == "offset" => {
+        NodeKind::Call(name, _) if WHOLE.contains(&name.as_str()) && name != "factor" => {
             Err(SyntaxFault::new(node.at, format!("{name}() cannot be the outcome")))
         }
         _ => variable(node),
@@ -91,7 +92,13 @@ pub(super) fn right(node: &Node) -> Lowered<Right> {
             _ => fault("offset() takes one argument, as in offset(log(time))".into()),
         },
         NodeKind::Call(..) => Ok(Right::Variable(variable(node)?)),
+        NodeKind::Named(name, _) => fault(stray(name)),
     }
+}
+
+/// What is to be said of a name with `=` that is no argument of its function.
+fn stray(name: &str) -> String {
+    format!("`{name} =` is no argument that is known here; to compare write ==")
 }
 
 /// An operand of `:` or `*`.
@@ -166,30 +173,61 @@ pub(super) fn variable(node: &Node) -> Lowered<Expr> {
             };
             Expr::Call(Function::Factor, Box::new(expr(argument)?))
         }
-        NodeKind::Call(name, arguments) if name == "poly" => {
-            let [argument, degree] = arguments.as_slice() else {
-                let message = "poly() takes a column and a degree, as in poly(x, 2)";
-                return Err(SyntaxFault::new(node.at, message));
-            };
-            number_needed(argument, "poly()")?;
-            let argument = Box::new(expr(argument)?);
-            match degree.kind {
-                NodeKind::Number(k)
-                    if k.fract() == 0.0 && (1.0..=f64::from(MAX_POWER)).contains(&k) =>
-                {
-                    Expr::Poly(argument, k as u32)
-                }
-                _ => {
-                    let message = format!(
-                        "the degree of poly() must be a whole number from 1 to {MAX_POWER}"
-                    );
-                    return Err(SyntaxFault::new(degree.at, message));
-                }
-            }
+        NodeKind::Call(name, arguments) if name == "poly" => poly(node.at, arguments)?,
+        NodeKind::Call(name, arguments) if name == "relevel" => calls::relevel(node.at, arguments)?,
+        NodeKind::Call(name, arguments) if name == "cut" => calls::cut(node.at, arguments)?,
+        NodeKind::Call(name, arguments) if name == "bs" || name == "ns" => {
+            calls::spline(name, node.at, arguments)?
         }
         _ => expr(node)?,
     };
     with_column(lowered, node.at)
+}
+
+/// `poly(x, 2)`.
+fn poly(at: usize, given: &[Node]) -> Lowered<Expr> {
+    let [argument, degree] = match given {
+        [a, b] => match (&a.kind, &b.kind) {
+            (NodeKind::Named(name, degree), NodeKind::Named(x, a))
+                if name == "degree" && x == "x" =>
+            {
+                [&**a, degree]
+            }
+            (NodeKind::Named(name, degree), _) if name == "degree" => [b, degree],
+            (NodeKind::Named(x, a), NodeKind::Named(name, degree))
+                if x == "x" && name == "degree" =>
+            {
+                [&**a, degree]
+            }
+            (NodeKind::Named(x, a), _) if x == "x" => [&**a, b],
+            (_, NodeKind::Named(name, degree)) if name == "degree" => [a, degree],
+            (_, NodeKind::Named(name, _)) if name == "raw" => {
+                let message = "raw powers are terms of their own: write x + I(x^2)";
+                return Err(SyntaxFault::new(b.at, message));
+            }
+            _ => [a, b],
+        },
+        [_, _, c] if matches!(&c.kind, NodeKind::Named(name, _) if name == "raw") => {
+            let message = "`raw` of poly() is not supported; for raw powers write x + I(x^2)";
+            return Err(SyntaxFault::new(c.at, message));
+        }
+        _ => {
+            let message = "poly() takes a column and a degree, as in poly(x, 2)";
+            return Err(SyntaxFault::new(at, message));
+        }
+    };
+    number_needed(argument, "poly()")?;
+    let argument = Box::new(expr(argument)?);
+    match degree.kind {
+        NodeKind::Number(k) if k.fract() == 0.0 && (1.0..=f64::from(MAX_POWER)).contains(&k) => {
+            Ok(Expr::Poly(argument, k as u32))
+        }
+        _ => {
+            let message =
+                format!("the degree of poly() must be a whole number from 1 to {MAX_POWER}");
+            Err(SyntaxFault::new(degree.at, message))
+        }
+    }
 }
 
 fn with_column(expr: Expr, at: usize) -> Lowered<Expr> {
@@ -200,7 +238,7 @@ fn with_column(expr: Expr, at: usize) -> Lowered<Expr> {
 }
 
 /// An expression of arithmetic.
-fn expr(node: &Node) -> Lowered<Expr> {
+pub(super) fn expr(node: &Node) -> Lowered<Expr> {
     lower(node).map(|(expr, _)| expr)
 }
 
@@ -255,10 +293,14 @@ fn lower(node: &Node) -> Lowered<(Expr, usize)> {
             return fault("`%in%` is not supported; write x == \"a\" | x == \"b\"".into());
         }
         NodeKind::Call(name, arguments) => {
-            let (argument, function) = called(node.at, name, arguments)?;
+            let (argument, function) = match (name.as_str(), arguments.len()) {
+                ("log", 2) => calls::logarithm(node.at, arguments)?,
+                _ => called(node.at, name, arguments)?,
+            };
             let (inner, height) = lower(argument)?;
             (Expr::Call(function, Box::new(inner)), height)
         }
+        NodeKind::Named(name, _) => return fault(stray(name)),
     };
     if below >= MAX_DEPTH { Err(too_deep(node.at)) } else { Ok((expr, below + 1)) }
 }
@@ -266,22 +308,25 @@ fn lower(node: &Node) -> Lowered<(Expr, usize)> {
 /// The function of this name and its one argument.
 fn called<'a>(at: usize, name: &str, arguments: &'a [Node]) -> Lowered<(&'a Node, Function)> {
     let fault = |message: String| Err(SyntaxFault::new(at, message));
-    if matches!(name, "poly" | "factor" | "offset") {
+    if WHOLE.contains(&name) {
         return fault(format!(
             "{name}() can only stand by itself as a term, not inside another function or arithmetic"
         ));
     }
     let Some(function) = Function::ALL.into_iter().find(|f| f.name() == name) else {
-        let known = Function::ALL.iter().map(|f| f.name()).chain(["poly", "offset"]);
-        let advice = match name {
-            "ln" => "; write log(x)".to_string(),
-            "log1p" => "; write log(1 + x)".to_string(),
-            "as.numeric" | "as.integer" => "; write the column alone".to_string(),
-            _ => nearest(name, known.clone())
-                .map(|n| format!("; did you mean {n}()?"))
-                .unwrap_or_default(),
+        let known = Function::ALL.iter().map(|f| f.name()).chain(WHOLE);
+        // Each once: factor() is on both lists.
+        let mut names: Vec<&str> = known.clone().collect();
+        let advice = match (calls::elsewhere(name), name) {
+            (Some(advice), _) => format!("; {advice}"),
+            (None, "c") => "; it can only list knots, breaks and labels".to_string(),
+            (None, _) => {
+                nearest(name, known).map(|n| format!("; did you mean {n}()?")).unwrap_or_default()
+            }
         };
-        let known = known.map(|n| format!("{n}()")).collect::<Vec<_>>().join(", ");
+        let mut seen = std::collections::BTreeSet::new();
+        names.retain(|n| seen.insert(*n));
+        let known = names.iter().map(|n| format!("{n}()")).collect::<Vec<_>>().join(", ");
         return fault(format!(
             "there is no function {name}(){advice} (known: {known}; what others give must be a column of the data)"
         ));
@@ -307,7 +352,7 @@ fn called<'a>(at: usize, name: &str, arguments: &'a [Node]) -> Lowered<(&'a Node
 }
 
 /// Refuses a text in quotes where a number is needed.
-fn number_needed(node: &Node, what: &str) -> Lowered<()> {
+pub(super) fn number_needed(node: &Node, what: &str) -> Lowered<()> {
     match &node.kind {
         NodeKind::Text(text) => Err(SyntaxFault::new(
             node.at,

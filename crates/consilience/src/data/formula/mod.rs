@@ -1,5 +1,6 @@
 //! Formulas as in R: from text to a response and a tree of terms.
 
+mod calls;
 mod lexer;
 mod lower;
 mod parser;
@@ -7,6 +8,7 @@ mod parser;
 use super::expr::Expr;
 use crate::{Error, Result};
 use std::fmt;
+use unicode_width::UnicodeWidthStr;
 
 /// How deep a formula may be nested. Trees are walked by recursion; this bounds the stack.
 pub(crate) const MAX_DEPTH: usize = 100;
@@ -71,7 +73,10 @@ impl SyntaxFault {
         let line: String = chars[start..end].iter().collect();
         let (left, right) =
             (if start > 0 { "… " } else { "" }, if end < chars.len() { " …" } else { "" });
-        let indent = " ".repeat(left.chars().count() + self.at - start);
+        // As wide as what stands above it: some letters take two columns, some none.
+        let before: String = chars[start..self.at.clamp(start, end)].iter().collect();
+        let beyond = self.at.saturating_sub(end);
+        let indent = " ".repeat(left.chars().count() + before.width() + beyond);
         Error::input(format!(
             "in the formula, at character {}: {}\n    {left}{line}{right}\n    {indent}^",
             self.at + 1,

@@ -30,6 +30,8 @@ pub(super) enum NodeKind {
     /// Every other operator.
     Binary(Op, Box<Node>, Box<Node>),
     Call(String, Vec<Node>),
+    /// An argument of a call with its name: `ref = "b"`.
+    Named(String, Box<Node>),
 }
 
 /// An operator between two operands that is no sum.
@@ -148,7 +150,9 @@ impl Parser {
         let message = match self.peek() {
             Token::Sign(")") => "this `)` has no `(` before it; remove it".to_string(),
             Token::Sign("&&") => "write & for \"and\"".to_string(),
-            Token::Sign("||") => "write | for \"or\"".to_string(),
+            Token::Sign("||") => "`||` (lme4's random effects without correlations) is not supported; take the group as a factor, as in y ~ x + group + group:x; for \"or\" write I(a | b)".to_string(),
+            Token::Sign("=") => "`=` can only give a function's argument, as in poly(x, degree = 2); write `~` between outcome and predictors, and `==` to compare".to_string(),
+            Token::Sign("::") => "a package is not named here; write the function alone, as in ns(x, df = 4)".to_string(),
             Token::Sign(",") => "a comma can only stand between a function's arguments".to_string(),
             token @ (Token::Sign(_) | Token::End) => format!("{token} cannot stand here"),
             token => {
@@ -231,15 +235,28 @@ impl Parser {
         let open = self.take().1;
         let mut arguments = Vec::new();
         if *self.peek() != Token::Sign(")") {
-            arguments.push(self.expression(power::OR)?);
+            arguments.push(self.argument()?);
             while *self.peek() == Token::Sign(",") {
                 self.next += 1;
-                arguments.push(self.expression(power::OR)?);
+                arguments.push(self.argument()?);
             }
         }
         self.close(open)?;
         let height = 1 + arguments.iter().map(|a| a.height).max().unwrap_or(0);
         node(at, NodeKind::Call(name, arguments), height)
+    }
+
+    /// An argument of a call, with its name if it has one.
+    fn argument(&mut self) -> Result<Node, SyntaxFault> {
+        let named = self.tokens.get(self.next + 1).is_some_and(|(t, _)| *t == Token::Sign("="));
+        let (Token::Name(name) | Token::Quoted(name), true) = (self.peek().clone(), named) else {
+            return self.expression(power::OR);
+        };
+        let at = self.take().1;
+        self.next += 1;
+        let value = self.expression(power::OR)?;
+        let height = 1 + value.height;
+        node(at, NodeKind::Named(name, Box::new(value)), height)
     }
 
     /// Takes the parenthesis that closes the one at `open`.

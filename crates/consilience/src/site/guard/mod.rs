@@ -169,19 +169,27 @@ fn guard<T>(name: &str, message: String) -> Result<T> {
     refuse(format!("{message} (guard `{name}`)"))
 }
 
-/// Polynomials of so high a degree that they take values apart.
+/// Polynomials of so high a degree, and splines of so many functions, that they take values apart.
 fn polynomials(variable: &Variable, table: &Table) -> Result<()> {
-    let Variable::Poly { expr, basis } = variable else { return Ok(()) };
+    let (expr, degree, name) = match variable {
+        Variable::Poly { expr, basis } => (expr, basis.degree(), "poly"),
+        Variable::Spline { expr, basis } => (expr, basis.width(), "the spline of "),
+        Variable::Number(_) | Variable::Factor { .. } => return Ok(()),
+    };
     let distinct: BTreeSet<u64> =
         expr.numbers(table)?.iter().map(|x| (x + 0.0).to_bits()).collect();
-    let degree = basis.degree();
     if 3 * degree <= distinct.len() {
         return Ok(());
     }
     guard(
         "polynomial",
         format!(
-            "poly({expr}, {degree}) has a degree of more than a third of the {} distinct values here",
+            "{} has more than a third as many columns as there are distinct values here, {}",
+            if name == "poly" {
+                format!("poly({expr}, {degree})")
+            } else {
+                format!("{name}{expr}")
+            },
             distinct.len()
         ),
     )
