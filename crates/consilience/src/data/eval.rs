@@ -96,7 +96,7 @@ impl Expr {
             Expr::Scaled { expr, mean, sd } => {
                 self.finite(map(&expr.vector(table)?, |v| (v - mean) / sd), table)
             }
-            Expr::Poly(..) => Err(self.unresolved()),
+            Expr::Poly(..) | Expr::Joint(..) | Expr::Ordered(..) => Err(self.unresolved()),
         }
     }
 

@@ -18,6 +18,7 @@ mod formula;
 mod kmeans;
 pub(crate) mod level;
 mod number;
+mod pairs;
 mod parquet;
 mod part;
 #[cfg(test)]
@@ -44,7 +45,7 @@ mod union;
 pub use codebook::{Codebook, ColumnType, Entry};
 pub use describe::{Request, describe};
 pub use design::Design;
-pub use expr::{Binary, Expr, Function, Unary};
+pub use expr::{Binary, Expr, Function, Joint, Unary};
 pub use facts::{ColumnFact, Fact, GramFact, LevelCount, Levels, MAX_LEVELS, Moments, Word};
 pub use formula::Formula;
 pub use kmeans::ClusterOn;

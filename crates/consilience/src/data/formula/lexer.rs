@@ -31,9 +31,9 @@ impl std::fmt::Display for Token {
 }
 
 /// Longer signs first, so that `<=` is not read as `<` and `=`.
-const SIGNS: [&str; 23] = [
+const SIGNS: [&str; 24] = [
     "%in%", "==", "!=", "<=", ">=", "&&", "||", "**", "~", "+", "-", "*", "/", "^", ":", "(", ")",
-    ",", "<", ">", "&", "|", "!",
+    ",", "<", ">", "&", "|", "!", "=",
 ];
 
 /// The tokens with their positions (characters from 0), an end token last.
@@ -94,9 +94,6 @@ impl Lexer {
             }
         }
         let advice = match self.chars[self.at] {
-            '=' => {
-                "write `~` between outcome and predictors; to compare write `==`; arguments by name are not supported, write poly(x, 2)"
-            }
             '%' => "only the operators + - * / ^ : and comparisons are known here",
             '$' | '@' | '[' | ']' => "write the column's name alone",
             '_' => "a name cannot start with `_`; put it in backticks, as in `_x`",

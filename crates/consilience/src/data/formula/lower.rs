@@ -1,6 +1,7 @@
 //! What the operators mean: arithmetic inside functions, the algebra of terms outside.
 
 use super::super::expr::{Binary, Expr, Function, Unary};
+use super::outcome::outcome;
 use super::parser::{Node, NodeKind, Op, too_deep};
 use super::{MAX_DEPTH, Right, SyntaxFault};
 use crate::error::nearest;
@@ -8,7 +9,7 @@ use crate::error::nearest;
 /// The highest degree of `poly` and the highest power of a sum of terms.
 const MAX_POWER: u32 = 50;
 
-type Lowered<T> = Result<T, SyntaxFault>;
+pub(super) type Lowered<T> = Result<T, SyntaxFault>;
 
 /// The left side of a formula.
 pub(super) fn response(node: &Node) -> Lowered<Expr> {
@@ -19,7 +20,10 @@ pub(super) fn response(node: &Node) -> Lowered<Expr> {
         NodeKind::Call(name, _) if name == "poly" || name == "offset" => {
             Err(SyntaxFault::new(node.at, format!("{name}() cannot be the outcome")))
         }
-        _ => variable(node),
+        _ => match outcome(node) {
+            Some(joint) => joint,
+            None => variable(node),
+        },
     }
 }
 
@@ -91,6 +95,7 @@ pub(super) fn right(node: &Node) -> Lowered<Right> {
             _ => fault("offset() takes one argument, as in offset(log(time))".into()),
         },
         NodeKind::Call(..) => Ok(Right::Variable(variable(node)?)),
+        NodeKind::Named(..) => fault("a name with `=` can only stand among arguments".into()),
     }
 }
 
@@ -192,7 +197,7 @@ pub(super) fn variable(node: &Node) -> Lowered<Expr> {
     with_column(lowered, node.at)
 }
 
-fn with_column(expr: Expr, at: usize) -> Lowered<Expr> {
+pub(super) fn with_column(expr: Expr, at: usize) -> Lowered<Expr> {
     if expr.columns().is_empty() {
         return Err(SyntaxFault::new(at, format!("{expr} uses no column; name one")));
     }
@@ -200,7 +205,7 @@ fn with_column(expr: Expr, at: usize) -> Lowered<Expr> {
 }
 
 /// An expression of arithmetic.
-fn expr(node: &Node) -> Lowered<Expr> {
+pub(super) fn expr(node: &Node) -> Lowered<Expr> {
     lower(node).map(|(expr, _)| expr)
 }
 
@@ -254,6 +259,7 @@ fn lower(node: &Node) -> Lowered<(Expr, usize)> {
         NodeKind::Binary(Op::In, ..) => {
             return fault("`%in%` is not supported; write x == \"a\" | x == \"b\"".into());
         }
+        NodeKind::Named(..) => return fault("no argument has a name here".into()),
         NodeKind::Call(name, arguments) => {
             let (argument, function) = called(node.at, name, arguments)?;
             let (inner, height) = lower(argument)?;
@@ -277,6 +283,9 @@ fn called<'a>(at: usize, name: &str, arguments: &'a [Node]) -> Lowered<(&'a Node
             "ln" => "; write log(x)".to_string(),
             "log1p" => "; write log(1 + x)".to_string(),
             "as.numeric" | "as.integer" => "; write the column alone".to_string(),
+            "Surv" | "cbind" | "trials" | "ordered" => {
+                "; it can only be the outcome, left of ~".to_string()
+            }
             _ => nearest(name, known.clone())
                 .map(|n| format!("; did you mean {n}()?"))
                 .unwrap_or_default(),
@@ -307,7 +316,7 @@ fn called<'a>(at: usize, name: &str, arguments: &'a [Node]) -> Lowered<(&'a Node
 }
 
 /// Refuses a text in quotes where a number is needed.
-fn number_needed(node: &Node, what: &str) -> Lowered<()> {
+pub(super) fn number_needed(node: &Node, what: &str) -> Lowered<()> {
     match &node.kind {
         NodeKind::Text(text) => Err(SyntaxFault::new(
             node.at,

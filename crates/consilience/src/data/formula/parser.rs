@@ -30,6 +30,8 @@ pub(super) enum NodeKind {
     /// Every other operator.
     Binary(Op, Box<Node>, Box<Node>),
     Call(String, Vec<Node>),
+    /// `name = value` among the arguments of a function that takes such.
+    Named(String, Box<Node>),
 }
 
 /// An operator between two operands that is no sum.
@@ -42,6 +44,9 @@ pub(super) enum Op {
     /// `%in%`
     In,
 }
+
+/// What is said of `=` where nothing has a name.
+const EQUALS: &str = "the character `=` cannot stand here; write `~` between outcome and predictors; to compare write `==`; arguments by name are not supported, write poly(x, 2)";
 
 /// How tightly operators bind, loosest first.
 mod power {
@@ -149,6 +154,7 @@ impl Parser {
             Token::Sign(")") => "this `)` has no `(` before it; remove it".to_string(),
             Token::Sign("&&") => "write & for \"and\"".to_string(),
             Token::Sign("||") => "write | for \"or\"".to_string(),
+            Token::Sign("=") => EQUALS.to_string(),
             Token::Sign(",") => "a comma can only stand between a function's arguments".to_string(),
             token @ (Token::Sign(_) | Token::End) => format!("{token} cannot stand here"),
             token => {
@@ -213,6 +219,7 @@ impl Parser {
             Token::End => {
                 return Err(SyntaxFault::new(at, "the formula ends where a term is needed"));
             }
+            Token::Sign("=") => return Err(SyntaxFault::new(at, EQUALS)),
             token => {
                 let message = format!("{token} stands where a column or a term is needed");
                 return Err(SyntaxFault::new(at, message));
@@ -231,15 +238,30 @@ impl Parser {
         let open = self.take().1;
         let mut arguments = Vec::new();
         if *self.peek() != Token::Sign(")") {
-            arguments.push(self.expression(power::OR)?);
+            arguments.push(self.argument(&name)?);
             while *self.peek() == Token::Sign(",") {
                 self.next += 1;
-                arguments.push(self.expression(power::OR)?);
+                arguments.push(self.argument(&name)?);
             }
         }
         self.close(open)?;
         let height = 1 + arguments.iter().map(|a| a.height).max().unwrap_or(0);
         node(at, NodeKind::Call(name, arguments), height)
+    }
+
+    /// An argument of a function, with its name if it is one of those that have such.
+    fn argument(&mut self, function: &str) -> Result<Node, SyntaxFault> {
+        let value = self.expression(power::OR)?;
+        let has_names = matches!(function, "Surv" | "ordered");
+        match value.kind {
+            NodeKind::Column(name) if has_names && *self.peek() == Token::Sign("=") => {
+                let at = self.take().1;
+                let value = self.expression(power::OR)?;
+                let height = 1 + value.height;
+                node(at, NodeKind::Named(name, Box::new(value)), height)
+            }
+            _ => Ok(value),
+        }
     }
 
     /// Takes the parenthesis that closes the one at `open`.
