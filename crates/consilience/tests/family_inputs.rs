@@ -6,7 +6,7 @@ use common::{Case as StudyCase, run};
 use consilience::data::{Expr, Formula};
 use consilience::engine::Silent;
 use consilience::model::Family;
-use consilience::plan::Plan;
+use consilience::plan::{Plan, Room};
 use consilience::study::StudyFile;
 use std::path::Path;
 
@@ -359,4 +359,89 @@ fn evidences_agree_with_long_runs_of_chains() {
         let z = (exact.0 - chains.0) / exact.1.hypot(chains.1);
         assert!(z.abs() < 4.0, "{formula}, {family}: {exact:?}, {chains:?}");
     }
+}
+
+/// 60 rows with a time, an event, classes in order and three columns, of which the first two matter.
+fn choices() -> String {
+    let mut text = "t,e,g,a,b,c\n".to_string();
+    for i in 0..60 {
+        let at = |k: f64| (k * (i as f64 + 1.0)).sin();
+        let (a, b, c) = (at(1.3), at(2.9), at(4.1));
+        let level = 0.9 * a - 0.5 * b + at(7.7);
+        let grade = (level + 1.5).clamp(0.0, 3.0).floor();
+        text +=
+            &format!("{:.4},{},{grade},{a:.3},{b:.3},{c:.3}\n", level.exp(), u8::from(i % 4 > 0));
+    }
+    text
+}
+
+/// All models of a space at once have the probabilities that they have one by one.
+#[test]
+fn choosing_terms_works_with_every_kind_of_outcome() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("d.csv");
+    std::fs::write(&path, choices()).unwrap();
+    for (outcome, family) in [("Surv(t, e)", "weibull"), ("g", "ordinal"), ("t", "student-t")] {
+        let inclusion = |method: &str| -> Vec<f64> {
+            let text = format!(
+                "[data]\npath = {path:?}\n[split]\nshards = 2\n[select]\noutcome = {outcome:?}\nfamily = {family:?}\ncandidates = \"a + b + c\"\nmethod = {method:?}\n"
+            );
+            let study = StudyFile::parse(&text, Path::new("s.toml")).unwrap();
+            let found = Plan::new(study, 2, &Silent).unwrap().select(&Silent).unwrap();
+            found.inclusion.iter().map(|term| term.probability).collect()
+        };
+        let (each, at_once) = (inclusion("enumerate"), inclusion("search"));
+        for (a, b) in each.iter().zip(&at_once) {
+            assert!((a - b).abs() < 0.03, "{outcome}, {family}: {each:?}, {at_once:?}");
+        }
+    }
+}
+
+/// A study that states its columns asks about none of them, and has the same evidence.
+#[test]
+fn what_is_written_of_outcomes_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("d.csv");
+    std::fs::write(&path, choices()).unwrap();
+    for (formula, family) in [
+        ("Surv(t, e) ~ a", "weibull"),
+        ("g ~ a", "ordinal"),
+        ("ordered(g, levels = c('0', '1', '2', '3')) ~ a", "ordinal"),
+        ("e/trials(1) ~ a", "logistic"),
+    ] {
+        let mut study = StudyCase::new(path.to_str().unwrap(), 2);
+        study.model(formula, family);
+        let read = |text: &str| StudyFile::parse(text, Path::new("s.toml")).unwrap();
+        let book = Plan::codebook(read(&study.text()), 1, &Room::default(), &Silent).unwrap();
+        let stated = format!("{}\n{}", study.text(), book.to_toml());
+        let (asked, told) = (run(&study.text()), run(&stated));
+        let (asked, told) = (asked.models[0].log_evidence, told.models[0].log_evidence);
+        assert!(
+            (asked.value - told.value).abs() < 1e-6,
+            "{formula}: {asked:?}, {told:?}\n{stated}"
+        );
+    }
+}
+
+/// What is for logistic and probit models alone says so.
+#[test]
+fn gibbs_and_augmented_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("d.csv");
+    std::fs::write(&path, choices()).unwrap();
+    let attempt = |evidence: &str| {
+        let mut study = StudyCase::new(path.to_str().unwrap(), 1);
+        study.evidence = evidence.into();
+        study.model("Surv(t, e) ~ a", "weibull");
+        let study = StudyFile::parse(&study.text(), Path::new("s.toml"));
+        let run = study.and_then(|s| Plan::new(s, 1, &Silent)).and_then(|plan| plan.run(&Silent));
+        run.map(|_| ()).unwrap_err().to_string()
+    };
+    let error = attempt("combine = \"augmented\"");
+    assert!(
+        error.contains("is for logistic and probit models") && error.contains("weibull"),
+        "{error}"
+    );
+    let error = attempt("combine = \"normal\"\nlocal = \"gibbs+chib\"");
+    assert!(error.contains("logistic and probit"), "{error}");
 }

@@ -276,6 +276,12 @@ pub(super) fn within_reason(points: &Points, inspected: &Inspected, policy: &Pol
     if columns.len() != regression.active.len() {
         return Err(Error::input("a model has columns that its design does not have"));
     }
+    // Predictors of Student's t are in the units of the outcome.
+    let response = regression.response();
+    let reach = match regression.family {
+        Family::StudentT => response.mean.abs() + policy.max_predictor * response.sd,
+        _ => policy.max_predictor,
+    };
     let offset = inspected.design.offset.as_deref();
     let ranges: Vec<(f64, f64)> =
         columns.iter().map(|values| range(values)).chain(offset.map(range)).collect();
@@ -289,7 +295,7 @@ pub(super) fn within_reason(points: &Points, inspected: &Inspected, policy: &Pol
             .chain(offset.map(|_| 1.0))
             .collect();
         let largest = largest_predictor(&coefficients, &columns, offset, &ranges, policy);
-        if largest > policy.max_predictor {
+        if largest > reach {
             return refuse(format!(
                 "a point of the model `{name}` gives some row a linear predictor of {largest:.1}, and max_predictor = {} (guard `point`); `scale(x)` and `per sd` priors keep honest points nearer",
                 policy.max_predictor
