@@ -5,7 +5,7 @@
 //! A plain loop is what one would write first: row after row, point after point, with the standard
 //! library's exp and log1p or with libm's (and our log Φ for the probit). The rows fit into a core's cache.
 
-use consilience::kernel::{BLOCK_ROWS, Kernel, Margins, Path, Rows, Store};
+use consilience::kernel::{BLOCK_ROWS, Case as RowKind, Kernel, Margins, Path, Rows, Store};
 use consilience::math::special::log_normal_cdf;
 use consilience::math::{dot, stream};
 use consilience::model::Family;
@@ -26,6 +26,7 @@ fn main() {
         {
             measure(&Case::new(family, p));
         }
+        measure_kinds(p);
     }
     if is_wanted("shared") {
         println!("every other of 24 columns, logistic, on the best path");
@@ -203,6 +204,50 @@ fn measure(case: &Case) {
             naive_gradient / gradient,
             naive_hessian / hessian
         );
+    }
+}
+
+/// Rows of every kind that the newer families have, by the best path, beside logistic rows.
+fn measure_kinds(p: usize) {
+    let Case { columns, thetas, .. } = Case::new(Family::Logistic, p);
+    let (zeros, ones) = (vec![0.0; ROWS], vec![1.0; ROWS]);
+    let y: Vec<f64> = columns[p - 1].iter().map(|x| 0.3 * x - 0.5).collect();
+    let z: Vec<f64> = columns[p - 1].iter().map(|x| 0.3 * x - 0.1).collect();
+    let points: Vec<(&[f64], [f64; 2])> =
+        thetas.iter().map(|t| (t.as_slice(), [0.7, -0.3])).collect();
+    for (name, kind) in [
+        ("student-t", RowKind::StudentT),
+        ("gamma", RowKind::Gamma),
+        ("beta", RowKind::Beta),
+        ("zero of a zip", RowKind::ZeroInflated),
+        ("weibull, known", RowKind::WeibullAt),
+        ("weibull, exceeded", RowKind::WeibullAbove),
+        ("weibull, not reached", RowKind::WeibullBelow),
+        ("weibull, between", RowKind::WeibullBetween),
+        ("log-normal, known", RowKind::NormalAt),
+        ("log-normal, exceeded", RowKind::NormalAbove),
+        ("log-normal, between", RowKind::NormalBetween),
+        ("ordinal logit, end", RowKind::LogitBelow),
+        ("ordinal logit, inner", RowKind::LogitBetween),
+        ("ordinal probit, end", RowKind::ProbitBelow),
+        ("ordinal probit, inner", RowKind::ProbitBetween),
+    ] {
+        let family = Family::StudentT;
+        let rows = Rows::of_case(family, kind, &columns, &zeros, &ones, (&y, &z), Kernel::Auto);
+        for path in Path::all() {
+            let rows = rows.clone().with_path(path);
+            let mut out = vec![0.0; POINTS];
+            let value = nanoseconds(POINTS, || {
+                rows.case_values(&points, &mut out);
+                out[0]
+            });
+            let gradient = nanoseconds(1, || rows.case_sums(&thetas[0], [0.7, -0.3], false).value);
+            let hessian = nanoseconds(1, || rows.case_sums(&thetas[0], [0.7, -0.3], true).value);
+            println!(
+                "  {name:<22} {:<9} value {value:8.3} ns a row and point   gradient {gradient:8.3} ns a row   Hessian {hessian:8.3} ns a row",
+                path.name()
+            );
+        }
     }
 }
 

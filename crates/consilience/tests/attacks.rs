@@ -103,6 +103,26 @@ fn models(formulas: &[(&str, &str)]) -> String {
     formulas.iter().map(model).collect()
 }
 
+/// Events, ordered classes and successes that two people have are refused, and events that many have are not.
+#[test]
+fn rare_kinds_of_outcomes_are_refused() {
+    for (formula, family, guard) in [
+        ("Surv(glu, w) ~ bmi", "weibull", "guard `outcome`"),
+        ("Surv(glu, w, type = 'left') ~ bmi", "log-normal", "guard `outcome`"),
+        ("w/trials(1) ~ bmi", "logistic", "guard `column`"),
+        ("ordered(w) ~ bmi", "cumulative-logit", "min_rows"),
+    ] {
+        let mut hospital = Hospital::new();
+        let (_, error) = hospital.study(&models(&[(formula, family)]));
+        let error = error.unwrap_or_else(|| panic!("{formula} was answered"));
+        assert!(error.contains(guard), "{formula}: {error}");
+    }
+    let mut hospital = Hospital::new();
+    let (answered, error) =
+        hospital.study(&models(&[("Surv(glu, bp > 70) ~ scale(bmi)", "weibull")]));
+    assert!(error.is_none() && answered.len() > 3, "{error:?}, {answered:?}");
+}
+
 /// An ordinary study is answered to its end under the same policy.
 #[test]
 fn an_honest_study_is_answered() {

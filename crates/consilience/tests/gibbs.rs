@@ -53,7 +53,7 @@ fn small(rows: usize, seed: u64) -> Design {
         response.push(f64::from(rng.random::<f64>() < 0.6));
         weights.push(f64::from(i as u32 % 4));
     }
-    Design { columns, response, offset: Some(offset), weights: Some(weights) }
+    Design { columns, response, second: None, offset: Some(offset), weights: Some(weights) }
 }
 
 fn target(family: Family, design: &Design, fixed: &[Option<f64>], share: f64) -> Subposterior {
@@ -191,6 +191,7 @@ fn merged_rows_are_the_same_as_rows_kept_apart() {
         let mut apart = Design {
             columns: vec![Vec::new(); 2],
             response: Vec::new(),
+            second: None,
             offset: Some(Vec::new()),
             weights: None,
         };

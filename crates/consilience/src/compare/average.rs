@@ -50,7 +50,7 @@ pub(super) fn averages(models: &[ModelResult]) -> Averages {
         }
     }
     // A model without log_sd or log_dispersion is not one in which that is 0.
-    let has = |m: &ModelResult, name: &str| m.family.and_then(Family::extra) == Some(name);
+    let has = |m: &ModelResult, name: &str| m.family.is_some_and(|family| family.has_own(name));
     let own = |name: &&str| models.iter().any(|m| has(m, name));
     let everywhere = |name: &&str| models.iter().all(|m| has(m, name));
     names.retain(|name| !own(name) || everywhere(name));

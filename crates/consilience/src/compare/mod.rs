@@ -152,7 +152,7 @@ pub struct Bounds {
 /// A parameter's posterior.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ParameterResult {
-    /// R's name of the design column, `log_sd` or `log_dispersion`.
+    /// R's name of the design column, or that of a parameter of the family's own such as `log_sd`.
     pub name: String,
     /// Posterior mean.
     pub mean: f64,

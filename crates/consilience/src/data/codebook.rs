@@ -88,6 +88,7 @@ impl Codebook {
             ResponseKind::Classes { levels } if !expr.is_logical() => {
                 entry.levels = Some(levels.clone());
             }
+            ResponseKind::Ordered { levels } => entry.levels = Some(levels.clone()),
             ResponseKind::Number if is_column(expr) => entry.kind = Some(ColumnType::Number),
             _ => {}
         }
@@ -182,6 +183,10 @@ impl Codebook {
             return Ok(None);
         };
         let kind = match &entry.levels {
+            Some(levels) if matches!(settled, Expr::Ordered(..)) => {
+                ResponseKind::Ordered { levels: stated(levels) }
+            }
+            None if matches!(settled, Expr::Joint(..)) => ResponseKind::Joint,
             Some(levels) => ResponseKind::Classes { levels: stated(levels) },
             None if whole.is_logical() => ResponseKind::Classes { levels: true_or_false() },
             None => ResponseKind::Number,
@@ -301,19 +306,20 @@ impl Entry {
             );
         }
         let (is_factor, is_column) = (is_factor(expr), matches!(expr, Expr::Column(_)));
+        let is_ordered = matches!(expr, Expr::Ordered(..));
         if let Some(levels) = levels {
-            if !is_factor && !is_column {
+            if !is_factor && !is_column && !is_ordered {
                 return wrong(
                     key,
-                    "gives `levels`, which only columns, factor() and relevel() have",
+                    "gives `levels`, which only columns, factor(), ordered() and relevel() have",
                 );
             }
             if kind.is_some() {
                 return wrong(key, "gives `levels`, which make it a factor; leave `type` out");
             }
-            return self.check_levels(key, levels);
+            return self.check_levels(key, levels, is_ordered);
         }
-        if is_factor {
+        if is_factor || is_ordered {
             return wrong(key, "must give `levels`, such as [\"a\", \"b\"]");
         }
         if kind.is_some() && !is_column {
@@ -327,7 +333,7 @@ impl Entry {
         Ok(())
     }
 
-    fn check_levels(&self, key: &str, levels: &[String]) -> Result<()> {
+    fn check_levels(&self, key: &str, levels: &[String], is_ordered: bool) -> Result<()> {
         let own = format!("{key}.levels");
         if !(2..=MAX_LEVELS).contains(&levels.len()) {
             return wrong(
@@ -339,7 +345,7 @@ impl Entry {
         if let Some(twice) = levels.iter().find(|level| !seen.insert(spelled(level))) {
             return wrong(&own, format!("has \"{}\" a second time", clip(twice)));
         }
-        let Some(mean) = self.mean else { return Ok(()) };
+        let Some(mean) = self.mean.filter(|_| !is_ordered) else { return Ok(()) };
         if levels.len() > 2 {
             return wrong(
                 key,

@@ -17,6 +17,9 @@ pub struct Design {
     pub columns: Vec<Vec<f64>>,
     /// The outcome: numbers, or 0 and 1 for classes.
     pub response: Vec<f64>,
+    /// The second number of outcomes that have two: trials; the upper bounds of times, of which the response is the
+    /// lower; the number of ordered classes.
+    pub second: Option<Vec<f64>>,
     /// The sum of the offsets, if there are any.
     pub offset: Option<Vec<f64>>,
     /// The rows' weights, if there are any: whole numbers from 0 up.
@@ -36,7 +39,23 @@ impl Recipe {
     /// The design of a table. Rows of weight 0 are in it, but may hold levels unknown elsewhere.
     pub fn design(&self, table: &Table) -> Result<Design> {
         let weights = self.weights.as_ref().map(|name| row_weights(table, name)).transpose()?;
+        let mut second = None;
         let response = match &self.response.kind {
+            ResponseKind::Joint => {
+                let (first, other) = self.response.expr.pairs(table, &self.response.text)?;
+                second = Some(other);
+                first
+            }
+            ResponseKind::Ordered { levels } => {
+                let text = &self.response.text;
+                let inner = match &self.response.expr {
+                    Expr::Ordered(inner, _) => inner,
+                    whole => whole,
+                };
+                second = Some(vec![levels.len() as f64; table.rows()]);
+                let codes = codes(inner, text, levels, table, weights.as_deref())?;
+                codes.into_iter().map(f64::from).collect()
+            }
             ResponseKind::Number => self.response.expr.numbers(table)?,
             ResponseKind::Classes { levels } => {
                 let text = &self.response.text;
@@ -56,7 +75,7 @@ impl Recipe {
             refuse_infinite(offset, table, "offset")?;
         }
         let columns = self.design_columns(table, weights.as_deref())?;
-        Ok(Design { columns, response, offset, weights })
+        Ok(Design { columns, response, second, offset, weights })
     }
 
     fn design_columns(&self, table: &Table, weights: Option<&[f64]>) -> Result<Vec<Vec<f64>>> {

@@ -99,7 +99,11 @@ impl Expr {
                 self.finite(map(&expr.vector(table)?, |v| (v - mean) / sd), table)
             }
             Expr::Cut(inner, intervals) => self.cut(inner, intervals, table),
-            Expr::Poly(..) | Expr::Relevel(..) | Expr::Spline(..) => Err(self.unresolved()),
+            Expr::Poly(..)
+            | Expr::Relevel(..)
+            | Expr::Spline(..)
+            | Expr::Joint(..)
+            | Expr::Ordered(..) => Err(self.unresolved()),
         }
     }
 

@@ -48,6 +48,34 @@ pub enum Expr {
     Cut(#[serde(deserialize_with = "bounded")] Box<Expr>, Intervals),
     /// `bs(x, df = 5)` or `ns(x, df = 4)`.
     Spline(#[serde(deserialize_with = "bounded")] Box<Expr>, SplineSpec),
+    /// An outcome that is made of two numbers: `cbind(a, b)`, `Surv(time, event)`.
+    Joint(
+        Joint,
+        #[serde(deserialize_with = "bounded")] Box<Expr>,
+        #[serde(deserialize_with = "bounded")] Box<Expr>,
+    ),
+    /// An outcome of ordered classes, with these levels from the lowest up, or with numbers as levels if there are
+    /// none: `ordered(x, levels = c("low", "high"))`.
+    Ordered(#[serde(deserialize_with = "bounded")] Box<Expr>, Vec<String>),
+}
+
+/// How two numbers make an outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Joint {
+    /// `cbind(successes, failures)`
+    Counts,
+    /// `successes/trials(n)`
+    Trials,
+    /// `Surv(time, event)`: 1 is an event, 0 means that the time was exceeded.
+    Right,
+    /// `Surv(time, event, type = "left")`: 0 means that the time was not reached.
+    Left,
+    /// `Surv(from, to, type = "interval2")`: the time is between them; if they are equal it is known.
+    Interval2,
+    /// `Surv(time, time2, event, type = "interval")`: 0 is exceeded, 1 known, 2 not reached, 3 between the two times.
+    Interval,
+    /// The second time and the event of `Interval`.
+    With,
 }
 
 /// Reads an expression inside another. Trees are walked by recursion, so one that comes from a file
@@ -224,8 +252,8 @@ impl Expr {
             | Expr::Relevel(e, _)
             | Expr::Cut(e, _)
             | Expr::Spline(e, _) => e.collect_columns(found),
-            Expr::Scaled { expr, .. } => expr.collect_columns(found),
-            Expr::Binary(_, left, right) => {
+            Expr::Scaled { expr, .. } | Expr::Ordered(expr, _) => expr.collect_columns(found),
+            Expr::Binary(_, left, right) | Expr::Joint(_, left, right) => {
                 left.collect_columns(found);
                 right.collect_columns(found);
             }
@@ -244,8 +272,8 @@ impl Expr {
             | Expr::Relevel(e, _)
             | Expr::Cut(e, _)
             | Expr::Spline(e, _) => e.visit(look),
-            Expr::Scaled { expr, .. } => expr.visit(look),
-            Expr::Binary(_, left, right) => {
+            Expr::Scaled { expr, .. } | Expr::Ordered(expr, _) => expr.visit(look),
+            Expr::Binary(_, left, right) | Expr::Joint(_, left, right) => {
                 left.visit(look);
                 right.visit(look);
             }
@@ -292,6 +320,20 @@ impl fmt::Display for Expr {
             Expr::Cut(inner, intervals) => write!(f, "cut({inner}{})", cut_arguments(intervals)),
             Expr::Spline(inner, spec) => {
                 write!(f, "{}({inner}{})", spec.name(), spline_arguments(spec))
+            }
+            Expr::Joint(joint, first, second) => match joint {
+                Joint::Counts => write!(f, "cbind({first}, {second})"),
+                Joint::Trials => write!(f, "{first}/trials({second})"),
+                Joint::Right => write!(f, "Surv({first}, {second})"),
+                Joint::Left => write!(f, "Surv({first}, {second}, type = \"left\")"),
+                Joint::Interval2 => write!(f, "Surv({first}, {second}, type = \"interval2\")"),
+                Joint::Interval => write!(f, "Surv({first}, {second}, type = \"interval\")"),
+                Joint::With => write!(f, "{first}, {second}"),
+            },
+            Expr::Ordered(inner, levels) if levels.is_empty() => write!(f, "ordered({inner})"),
+            Expr::Ordered(inner, levels) => {
+                let levels: Vec<String> = levels.iter().map(|level| quoted(level, '"')).collect();
+                write!(f, "ordered({inner}, levels = c({}))", levels.join(", "))
             }
         }
     }

@@ -37,7 +37,8 @@ pub struct Response {
     pub kind: ResponseKind,
     /// What is evaluated.
     pub expr: Expr,
-    /// The weighted mean of the numbers, or of 0 and 1 for classes.
+    /// The weighted mean of the numbers, or of 0 and 1 for classes (0, 1, 2, … if they are in order), the share of
+    /// successes, or the mean of the times, censored or not.
     pub mean: f64,
     /// Their standard deviation, with n - 1 below.
     pub sd: f64,
@@ -53,6 +54,13 @@ pub enum ResponseKind {
     /// One or two classes; the first is coded 0, the second is the success and coded 1.
     Classes {
         /// The classes' names; `FALSE` and `TRUE` for an outcome that is true or false.
+        levels: Vec<String>,
+    },
+    /// Successes out of trials, or times between bounds.
+    Joint,
+    /// Classes in order.
+    Ordered {
+        /// Their names, from the lowest up.
         levels: Vec<String>,
     },
 }

@@ -3,8 +3,9 @@
 use super::codebook::Codebook;
 use super::describe::Request;
 use super::eval::truth_name;
-use super::expr::{Expr, Function};
+use super::expr::{Expr, Function, Joint};
 use super::facts::{ColumnFact, Fact, GramFact, LevelCount, Levels, MAX_LEVELS, Moments};
+use super::level::spelled;
 use super::number::parse_number;
 use super::poly::Basis;
 use super::recipe::{Recipe, Response, ResponseKind, Variable, columns, true_or_false};
@@ -162,6 +163,13 @@ impl SchemaAgreement<'_> {
             }
             Expr::Cut(inner, intervals) => {
                 self.settle(inner)?.map(|e| Expr::Cut(Box::new(e), intervals.clone()))
+            }
+            Expr::Ordered(inner, levels) => {
+                self.settle(inner)?.map(|e| Expr::Ordered(Box::new(e), levels.clone()))
+            }
+            Expr::Joint(joint, left, right) => {
+                let (left, right) = (self.settle(left)?, self.settle(right)?);
+                left.zip(right).map(|(l, r)| Expr::Joint(*joint, Box::new(l), Box::new(r)))
             }
             Expr::Paren(inner) => self.settle(inner)?.map(|e| Expr::Paren(Box::new(e))),
             Expr::Unary(op, inner) => self.settle(inner)?.map(|e| Expr::Unary(*op, Box::new(e))),
@@ -385,6 +393,11 @@ impl SchemaAgreement<'_> {
         {
             return Ok(Some(stated));
         }
+        match expr {
+            Expr::Joint(..) => return self.joint(text, expr),
+            Expr::Ordered(..) => return self.ordered(text, expr),
+            _ => {}
+        }
         let classes = |inner: Expr, levels: Levels| classes(&text, inner, levels).map(Some);
         if let Expr::Call(Function::Factor, inner) = expr {
             let Some(inner) = self.settle(inner)? else { return Ok(None) };
@@ -416,6 +429,32 @@ impl SchemaAgreement<'_> {
             ResponseKind::Number
         };
         Response::new(text, kind, settled, moments).map(Some)
+    }
+
+    /// Successes out of trials, or times.
+    fn joint(&mut self, text: String, expr: &Expr) -> Result<Option<Response>> {
+        let Some(settled) = self.settle(expr)? else { return Ok(None) };
+        let Expr::Joint(joint, first, second) = &settled else { return Ok(None) };
+        // Both are asked in the same round.
+        let is_count = matches!(joint, Joint::Counts | Joint::Trials);
+        let own = self.moments(first)?;
+        let other = if is_count { self.moments(second)? } else { own };
+        let (Some(mut own), Some(other)) = (own, other) else { return Ok(None) };
+        if is_count && own.rows > 0 {
+            let all = if *joint == Joint::Counts { own.mean + other.mean } else { other.mean };
+            let share = if all > 0.0 { (own.mean / all).clamp(0.0, 1.0) } else { 0.0 };
+            let spread = share * (1.0 - share);
+            (own.mean, own.m2) = (share, spread * (own.weight - 1.0).max(0.0));
+        }
+        Response::new(text, ResponseKind::Joint, settled, own).map(Some)
+    }
+
+    /// Classes in order.
+    fn ordered(&mut self, text: String, expr: &Expr) -> Result<Option<Response>> {
+        let Some(settled) = self.settle(expr)? else { return Ok(None) };
+        let Expr::Ordered(inner, stated) = &settled else { return Ok(None) };
+        let Some(found) = self.levels(inner)? else { return Ok(None) };
+        ordered_classes(text, settled.clone(), &inner.to_string(), stated, &found).map(Some)
     }
 
     fn recipe(&mut self, terms: &Terms, weights: Option<&str>) -> Result<Option<Recipe>> {
@@ -492,6 +531,59 @@ fn two_valued(levels: &Levels, success: Option<&str>) -> Moments {
     }
 }
 
+/// The most classes in order: beyond, an outcome is better taken as a number.
+const MAX_CLASSES: usize = 50;
+
+/// Ordered classes with the order that is stated, or that of numbers.
+fn ordered_classes(
+    text: String,
+    expr: Expr,
+    inner: &str,
+    stated: &[String],
+    found: &Levels,
+) -> Result<Response> {
+    refuse_too_many(&text, found)?;
+    let quoted = |name: &String| format!("\"{name}\"");
+    let names: Vec<String> = found.names();
+    let is_truth = names.iter().all(|n| n == truth_name(true) || n == truth_name(false));
+    let numbers = found.list.iter().all(|level| level.number.is_some());
+    let levels: Vec<String> = if !stated.is_empty() {
+        stated.iter().map(|level| spelled(level).into_owned()).collect()
+    } else if numbers || is_truth {
+        names.clone()
+    } else {
+        let shown: Vec<String> = names.iter().take(10).map(quoted).collect();
+        return Err(Error::input(format!(
+            "nothing says in which order the classes of {inner} are; write them from the lowest up, as in ordered({inner}, levels = c({}))",
+            shown.join(", ")
+        )));
+    };
+    if let Some(other) = names.iter().find(|name| !levels.contains(name)) {
+        return Err(Error::input(format!(
+            "{inner} is \"{other}\" in some row, which is not among the levels that ordered() states; add it, or mend the value"
+        )));
+    }
+    let count = |level: &String| found.list.iter().find(|l| l.name == *level);
+    if let Some(never) = levels.iter().find(|level| count(level).is_none()) {
+        return Err(Error::input(format!(
+            "no row of any shard has {inner} = \"{never}\", so that nothing is known about its cutpoint; leave the level out of ordered()"
+        )));
+    }
+    if !(2..=MAX_CLASSES).contains(&levels.len()) {
+        return Err(Error::input(format!(
+            "{inner} has {} classes, and there must be 2 to {MAX_CLASSES} of them in order; take family = \"gaussian\" for numbers, or group the classes",
+            levels.len()
+        )));
+    }
+    let weights: Vec<f64> = levels.iter().filter_map(|l| count(l)).map(|l| l.weight).collect();
+    let weight: f64 = weights.iter().sum();
+    let at = || weights.iter().enumerate().map(|(k, w)| (k as f64, *w));
+    let mean = at().map(|(k, w)| k * w).sum::<f64>() / weight;
+    let m2 = at().map(|(k, w)| w * (k - mean) * (k - mean)).sum();
+    let moments = Moments::of_sums(weight, mean, m2);
+    Response::new(text, ResponseKind::Ordered { levels }, expr, moments)
+}
+
 fn classes(text: &str, expr: Expr, levels: Levels) -> Result<Response> {
     refuse_too_many(text, &levels)?;
     let names = levels.names();
@@ -501,7 +593,7 @@ fn classes(text: &str, expr: Expr, levels: Levels) -> Result<Response> {
             shown.push("…".to_string());
         }
         return Err(Error::input(format!(
-            "the outcome {text} has {} classes ({}), but only two can be modelled; write which one counts as success, as in I({text} == {})",
+            "the outcome {text} has {} classes ({}), but only two can be modelled; write which one counts as success, as in I({text} == {}), or, if they are in order, use family = \"cumulative-logit\"",
             names.len(),
             shown.join(", "),
             shown[0]

@@ -255,7 +255,7 @@ fn distance<C: Cpu>(cpu: C, eta: C::V) -> C::V {
 /// 1/M(z) − z for z ≥ 0, given 1/M(z). Far out 1/z − 2/z³ + … is lost to rounding, and so is taken from the series
 /// of M: with t = 1/z², z·M = 1 − t·f, f = 1 − 3t + 15t² − …, it is z·t·f/(1 − t·f).
 #[inline(always)]
-fn excess<C: Cpu>(cpu: C, z: C::V, inverse: C::V) -> C::V {
+pub(super) fn excess<C: Cpu>(cpu: C, z: C::V, inverse: C::V) -> C::V {
     let t = cpu.splat(1.0) / (z * z);
     let mut f = cpu.splat(0.0);
     for c in [2_027_025.0, 135_135.0, 10_395.0, 945.0, 105.0, 15.0, 3.0, 1.0] {
@@ -313,7 +313,7 @@ impl Law for ProbitOnes {
 
 /// log₂ Φ(−z) and log₂ Φ(z), then φ(z)/Φ(−z) and φ(z)/Φ(z), for z ≥ 0 in the unit of w.
 #[inline(always)]
-fn normal_sides<C: Cpu>(cpu: C, w: C::V) -> (C::V, C::V, C::V, C::V) {
+pub(super) fn normal_sides<C: Cpu>(cpu: C, w: C::V) -> (C::V, C::V, C::V, C::V) {
     let (one, to_2) = (cpu.splat(1.0), cpu.splat(LOG2_E));
     let (above, below) = normal_tail(cpu, w);
     let ratio = above / below;

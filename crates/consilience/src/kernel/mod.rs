@@ -13,6 +13,7 @@
 // Lanes, points and panels are numbers here, and several arrays are walked by them at once.
 #![allow(clippy::needless_range_loop)]
 
+mod cases;
 mod dispatch;
 mod family;
 mod functions;
@@ -28,6 +29,7 @@ mod triangle;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+pub use cases::{Case, CaseSums};
 pub use dispatch::{Kernel, Path};
 pub use family::Family;
 pub use panels::{BLOCK_ROWS, Margins};

@@ -1,5 +1,6 @@
 //! Rows in panels of eight: what stands beside the columns.
 
+use super::cases::Case;
 use super::family::Family;
 use super::simd::{LANES, Lanes};
 use std::ops::Range;
@@ -31,6 +32,8 @@ pub struct Margins {
     pub(super) total: Vec<Lanes>,
     /// Whether the laws of large counts hold (`large.rs`): offsets are less log(total/count) then.
     pub(super) large: bool,
+    /// Of rows that go by the laws of `cases`, their kind and the second number of their outcomes; the first is `total`.
+    pub(super) case: Option<(Case, Vec<Lanes>)>,
     /// The last panel, if it is not full and stands in a group of its own, so that the panels before it have single
     /// observations only: shards of a hundred rows have one such group and no other.
     apart: Option<usize>,
@@ -58,7 +61,7 @@ impl Margins {
     pub fn with_capacity(family: Family, rows: usize, large: bool) -> Margins {
         let none = || Vec::with_capacity(rows.div_ceil(LANES));
         let (offset, count, total) = (none(), none(), none());
-        Margins { family, offset, count, total, large, apart: None, ones: Vec::new() }
+        Margins { family, offset, count, total, large, case: None, apart: None, ones: Vec::new() }
     }
 
     /// Adds rows; those before are whole blocks.

@@ -172,7 +172,7 @@ fn group_values<C: Cpu, L: Law, const D: usize>(
 /// Hands on a panel's columns, one after the other, each with its coefficients. It is written out for the
 /// cases that are common, in which fewer numbers have to be looked up and checked.
 #[inline(always)]
-fn each_column<T>(cut: &Cut<'_>, k: usize, beta: &[T], mut work: impl FnMut(&Line, &T)) {
+pub(super) fn each_column<T>(cut: &Cut<'_>, k: usize, beta: &[T], mut work: impl FnMut(&Line, &T)) {
     let x = cut.panel(k);
     if cut.packed {
         for (x, &j) in x.iter().zip(cut.index) {

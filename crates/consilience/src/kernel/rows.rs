@@ -154,7 +154,7 @@ impl Rows {
     }
 
     /// Rows that are a model's own: panels have no columns that are 0 on all of their rows.
-    fn own(margins: Margins, columns: &[Vec<f64>], kernel: Kernel) -> Rows {
+    pub(super) fn own(margins: Margins, columns: &[Vec<f64>], kernel: Kernel) -> Rows {
         let panels = margins.panels();
         let mut rows = Rows::of(Arc::new(margins), 0..panels, columns.len(), kernel);
         let margins = rows.margins.clone();
@@ -357,7 +357,7 @@ impl Rows {
 
     /// About how many bytes they take, if they are the model's own.
     pub fn memory(&self) -> usize {
-        let lanes = 3 * self.panels.len();
+        let lanes = (3 + usize::from(self.margins.case.is_some())) * self.panels.len();
         let x: usize = self.stores.iter().map(|store| store.lines()).sum();
         (x + lanes) * size_of::<Line>() + self.index.len() * size_of::<u32>()
     }

@@ -19,7 +19,7 @@ use libm::{exp, log, log1p};
 const SERIES: f64 = 15.0;
 
 /// ρ(x), xρ'(x) and x²ρ''(x) for x > 0.
-fn stirling_rest(x: f64) -> [f64; 3] {
+pub(crate) fn stirling_rest(x: f64) -> [f64; 3] {
     let mut sum = [0.0; 3];
     let mut at = x;
     while at < SERIES {

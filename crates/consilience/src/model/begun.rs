@@ -12,7 +12,7 @@ use std::ops::Range;
 pub struct Begun {
     whole: Whole,
     data: ShardData,
-    fixed_extra: Option<f64>,
+    own: Vec<Option<f64>>,
     ranges: Vec<Range<usize>>,
     views: Vec<Option<Piece>>,
 }
@@ -40,7 +40,7 @@ impl Begun {
             views: over_chunks(ranges.len(), view),
             whole: Whole::new(regression, model.coefficients()),
             data: data.clone(),
-            fixed_extra: model.own_parameter().and_then(|p| p.prior.fixed()),
+            own: model.own_parameters().iter().map(|p| p.prior.fixed()).collect(),
             ranges,
         })
     }
@@ -60,7 +60,7 @@ impl Begun {
     /// error that names its place. Chunks of rows stay in memory if `room` says so, which is told how many
     /// bytes they take; others are fetched again whenever they are needed.
     pub fn finish(self, room: HasRoom) -> Result<Likelihood> {
-        let Begun { whole, data, fixed_extra, ranges, views } = self;
+        let Begun { whole, data, own: fixed, ranges, views } = self;
         let own = over_chunks(ranges.len(), |k| {
             if views[k].is_some() {
                 return Ok(None);
@@ -71,7 +71,8 @@ impl Begun {
         });
         let own: Vec<Option<Piece>> = own.into_iter().collect::<Result<_>>()?;
         let pieces = views.into_iter().zip(own).filter_map(|(view, own)| view.or(own)).collect();
+        let family = whole.family();
         let away = Away { whole, data, ranges };
-        Ok(Likelihood::of_pieces(pieces, fixed_extra, Some(away)))
+        Ok(Likelihood::of_pieces(pieces, family, fixed, Some(away)))
     }
 }

@@ -2,7 +2,6 @@
 //! in memory.
 
 use crate::data::ShardData;
-use crate::kernel::Rows;
 use crate::model::piece::{Piece, Whole};
 use crate::{Error, Result};
 use rayon::prelude::*;
@@ -32,10 +31,16 @@ pub fn over_chunks<T: Send>(chunks: usize, work: impl Fn(usize) -> T + Sync + Se
     }
 }
 
+/// What the rows of a chunk are kept as.
+pub trait Kept: Sized + Send + Sync {
+    /// Takes it out of a piece that has it.
+    fn of(piece: Piece) -> Option<Self>;
+}
+
 /// The distinct rows of every chunk, some of which are built anew whenever they are needed.
 #[derive(Debug)]
-pub struct Chunks {
-    held: Vec<Option<Rows>>,
+pub struct Chunks<R> {
+    held: Vec<Option<R>>,
     /// How to get at the others.
     away: Option<Box<Away>>,
     /// Why one of them could not be had.
@@ -53,19 +58,19 @@ pub struct Away {
     pub ranges: Vec<Range<usize>>,
 }
 
-impl Chunks {
+impl<R: Kept> Chunks<R> {
     /// All chunks, `None` for those that `away` knows how to build.
-    pub fn new(held: Vec<Option<Rows>>, away: Option<Away>) -> Chunks {
+    pub fn new(held: Vec<Option<R>>, away: Option<Away>) -> Chunks<R> {
         Chunks { held, away: away.map(Box::new), failure: Mutex::default() }
     }
 
     /// All chunks, if all are in memory.
-    pub fn held(&self) -> Option<Vec<&Rows>> {
+    pub fn held(&self) -> Option<Vec<&R>> {
         self.held.iter().map(Option::as_ref).collect()
     }
 
     /// The only chunk, if it is in memory.
-    pub fn only(&self) -> Option<&Rows> {
+    pub fn only(&self) -> Option<&R> {
         match self.held.as_slice() {
             [Some(rows)] => Some(rows),
             _ => None,
@@ -75,7 +80,7 @@ impl Chunks {
     /// What becomes of every chunk, in their order; `None` if one could not be had. `work` is told whether
     /// it may share its work out among threads: it may not while a chunk is only lent to it, or each
     /// thread might begin another one while it waits.
-    pub fn map<T: Send>(&self, work: impl Fn(&Rows, bool) -> T + Sync) -> Option<Vec<T>> {
+    pub fn map<T: Send>(&self, work: impl Fn(&R, bool) -> T + Sync) -> Option<Vec<T>> {
         let each = |k: usize| match &self.held[k] {
             Some(rows) => Ok(work(rows, true)),
             None => self.build(k).map(|rows| work(&rows, false)),
@@ -84,10 +89,10 @@ impl Chunks {
         results.map_err(|error| *self.failure() = Some(error)).ok()
     }
 
-    fn build(&self, k: usize) -> Result<Rows> {
+    fn build(&self, k: usize) -> Result<R> {
         let away = self.away.as_ref().expect("a chunk that is not held can be built");
         let table = away.data.batch(away.ranges[k].clone())?;
-        Ok(Piece::of(&away.whole, &table)?.into_rows().expect("chunks are not of Gaussians"))
+        Ok(R::of(Piece::of(&away.whole, &table)?).expect("chunks are of one family"))
     }
 
     fn failure(&self) -> std::sync::MutexGuard<'_, Option<Error>> {

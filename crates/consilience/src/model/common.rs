@@ -9,7 +9,7 @@ use super::merge::{is_hopeless, sample};
 use super::piece::{Constant, Piece, PieceBody, has_large_counts, refuse_outcomes};
 use super::{Family, Regression};
 use crate::Result;
-use crate::data::{Column, Design, Recipe, ShardData, Table};
+use crate::data::{Column, Design, Recipe, ResponseKind, ShardData, Table};
 use crate::kernel::{BLOCK_ROWS, Lender, Margins, Rows, Store, Values};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -128,7 +128,12 @@ impl Common {
         rows: Range<usize>,
         room: HasRoom,
     ) -> Option<Piece> {
-        if self.family == Family::Gaussian || self.design.weights.is_some() {
+        let plain = matches!(
+            self.design.response.kind,
+            ResponseKind::Number | ResponseKind::Classes { .. }
+        );
+        let apart = self.family == Family::Gaussian || self.family.has_cases();
+        if apart || !plain || self.design.weights.is_some() {
             return None;
         }
         // Without a column nothing would say how many rows there are.
@@ -232,7 +237,7 @@ impl Common {
             let batch = |rows: Range<usize>| -> Result<Design> {
                 let table = self.data.batch(rows)?;
                 let design = bare.design(&table)?;
-                refuse_outcomes(family, &facts.text, &design.response, &table)?;
+                refuse_outcomes(family, &facts.text, &design, &table)?;
                 Ok(design)
             };
             for rows in self.data.batches(64 * BLOCK_ROWS) {

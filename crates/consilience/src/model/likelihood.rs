@@ -1,7 +1,8 @@
 //! The likelihood of one shard's rows under one model.
 
 use super::begun::Begun;
-use super::chunks::{Away, Chunks};
+use super::cases::{self, Known, Part};
+use super::chunks::{Away, Chunks, Kept};
 use super::piece::{Outcomes, Piece, PieceBody, has_large_counts};
 use crate::data::{Design, ShardData};
 use crate::kernel::{Extra, Kernel, Rows};
@@ -20,15 +21,28 @@ pub struct Likelihood {
     /// Distinct rows that an evaluation visits.
     pub distinct: usize,
     coefficients: usize,
-    /// log σ or log r where it is held fixed.
-    fixed_extra: Option<f64>,
+    /// The family's own parameters, where they are held fixed.
+    own: Vec<Option<f64>>,
     body: Body,
+}
+
+impl Kept for Rows {
+    fn of(piece: Piece) -> Option<Rows> {
+        piece.into_rows()
+    }
+}
+
+impl Kept for Vec<Part> {
+    fn of(piece: Piece) -> Option<Vec<Part>> {
+        piece.into_parts()
+    }
 }
 
 #[derive(Debug)]
 enum Body {
     Gaussian(Gaussian),
-    Rows { chunks: Chunks, constant: f64, outcomes: Option<Outcomes> },
+    Rows { chunks: Chunks<Rows>, constant: f64, outcomes: Option<Outcomes> },
+    Cases { family: Family, chunks: Chunks<Vec<Part>>, known: Known },
 }
 
 /// The log dispersions that are told apart. Below, doubles end; above, the likelihood has reached its limit,
@@ -48,11 +62,26 @@ impl Likelihood {
         fixed_extra: Option<f64>,
         kernel: Kernel,
     ) -> Likelihood {
+        let mut own = vec![None; own_count(family, &design)];
+        if let Some(first) = own.first_mut() {
+            *first = fixed_extra;
+        }
+        Likelihood::with_own(family, design, fixed, &own, kernel)
+    }
+
+    /// The same with the values of those of the family's own parameters that are held fixed.
+    pub fn with_own(
+        family: Family,
+        design: Design,
+        fixed: &[Option<f64>],
+        own: &[Option<f64>],
+        kernel: Kernel,
+    ) -> Likelihood {
         let weight = |i: usize| design.weights.as_ref().map_or(1.0, |w| w[i]);
         let total = design.response.iter().enumerate().map(|(i, y)| weight(i) * y).sum();
         let large = has_large_counts(family, total);
         let piece = Piece::new(family, design, fixed, large, kernel);
-        Likelihood::of_pieces(vec![piece], fixed_extra, None)
+        Likelihood::of_pieces(vec![piece], family, own.to_vec(), None)
     }
 
     /// The likelihood of a model on a shard's rows, all of them its own: see [`Begun`].
@@ -66,17 +95,23 @@ impl Likelihood {
 
     pub(super) fn of_pieces(
         pieces: Vec<Piece>,
-        fixed_extra: Option<f64>,
+        family: Family,
+        own: Vec<Option<f64>>,
         away: Option<Away>,
     ) -> Likelihood {
         let observations = pieces.iter().map(|p| p.observations).sum();
         let distinct = pieces.iter().map(|p| p.distinct).sum();
         let coefficients = pieces[0].coefficients;
-        let (mut parts, mut held) = (Vec::new(), Vec::new());
+        let (mut parts, mut held, mut cases) = (Vec::new(), Vec::new(), Vec::new());
+        let mut all_known = Known::default();
         let (mut constant, mut outcomes) = (0.0, None);
         for piece in pieces {
             match piece.body {
                 PieceBody::Gaussian(part) => parts.push(part),
+                PieceBody::Cases { parts, known } => {
+                    cases.push(parts);
+                    all_known.add(&known);
+                }
                 PieceBody::Rows { rows, constant: own, outcomes: theirs } => {
                     held.push(rows);
                     constant += own;
@@ -87,13 +122,16 @@ impl Likelihood {
             }
         }
         let body = match parts.is_empty() {
+            true if !cases.is_empty() => {
+                Body::Cases { family, chunks: Chunks::new(cases, away), known: all_known }
+            }
             false => {
                 let free: Vec<usize> = (0..coefficients).collect();
                 Body::Gaussian(Centred::merge(parts.iter()).gaussian(&free, &[]))
             }
             true => Body::Rows { chunks: Chunks::new(held, away), constant, outcomes },
         };
-        Likelihood { observations, distinct, coefficients, fixed_extra, body }
+        Likelihood { observations, distinct, coefficients, own, body }
     }
 
     /// The Gaussian likelihood of rows that are known by their sufficient statistics.
@@ -103,7 +141,7 @@ impl Likelihood {
             observations: gaussian.observations(),
             distinct: coefficients + 1,
             coefficients,
-            fixed_extra: fixed_log_sd,
+            own: vec![fixed_log_sd],
             body: Body::Gaussian(gaussian),
         }
     }
@@ -113,6 +151,7 @@ impl Likelihood {
         match &self.body {
             Body::Gaussian(_) => None,
             Body::Rows { chunks, .. } => chunks.take_failure(),
+            Body::Cases { chunks, .. } => chunks.take_failure(),
         }
     }
 
@@ -127,48 +166,119 @@ impl Likelihood {
                 }
                 sum
             }
+            Body::Cases { chunks, .. } => {
+                let mut sum = Matrix::zeros(self.coefficients, self.coefficients);
+                let grams = |parts: &Vec<Part>| -> Vec<Matrix> {
+                    parts.iter().map(|part| part.rows.gram()).collect()
+                };
+                for part in chunks.map(|parts, _| grams(parts)).unwrap_or_default().iter().flatten()
+                {
+                    sum.add_scaled(1.0, part);
+                }
+                sum
+            }
         }
     }
 
-    /// The distinct rows in memory, chunk after chunk; `None` for a Gaussian, which does not keep them, and
-    /// where there was no room for all.
+    /// The family, where rows are of several kinds.
+    pub fn cases(&self) -> Option<Family> {
+        match &self.body {
+            Body::Cases { family, .. } => Some(*family),
+            _ => None,
+        }
+    }
+
+    /// The distinct rows in memory, chunk after chunk; `None` for a Gaussian, which does not keep them, for rows of
+    /// several kinds, and where there was no room for all.
     pub fn rows(&self) -> Option<Vec<&Rows>> {
         match &self.body {
-            Body::Gaussian(_) => None,
             Body::Rows { chunks, .. } => chunks.held(),
+            _ => None,
         }
     }
 
     /// The Gaussian itself, and log σ where it is held fixed; `None` for other families.
     pub fn gaussian(&self) -> Option<(&Gaussian, Option<f64>)> {
         match &self.body {
-            Body::Gaussian(gaussian) => Some((gaussian, self.fixed_extra)),
-            Body::Rows { .. } => None,
+            Body::Gaussian(gaussian) => Some((gaussian, self.fixed_extra())),
+            _ => None,
         }
     }
 
     /// The number of free parameters.
     pub fn dim(&self) -> usize {
-        self.coefficients + usize::from(self.has_free_extra())
+        self.coefficients
+            + match &self.body {
+                Body::Cases { .. } => self.own.iter().filter(|own| own.is_none()).count(),
+                _ => usize::from(self.has_free_extra()),
+            }
+    }
+
+    /// The value of the only own parameter, if it is held fixed.
+    fn fixed_extra(&self) -> Option<f64> {
+        self.own.first().copied().flatten()
     }
 
     fn has_free_extra(&self) -> bool {
-        self.fixed_extra.is_none()
+        self.fixed_extra().is_none()
             && match &self.body {
                 Body::Gaussian(_) => true,
                 Body::Rows { outcomes, .. } => outcomes.is_some(),
+                Body::Cases { .. } => false,
             }
+    }
+
+    /// The coefficients, and all own parameters, those held fixed among them.
+    fn all_own<'a>(&self, theta: &'a [f64]) -> (&'a [f64], Vec<f64>) {
+        let (beta, free) = theta.split_at(self.coefficients);
+        let mut free = free.iter();
+        let own = |fixed: &Option<f64>| fixed.or_else(|| free.next().copied()).unwrap_or(0.0);
+        (beta, self.own.iter().map(own).collect())
+    }
+
+    /// Which own parameters are free.
+    fn free_own(&self) -> Vec<bool> {
+        self.own.iter().map(Option::is_none).collect()
+    }
+
+    /// Sums over rows of several kinds.
+    fn case_sums(
+        &self,
+        (family, chunks, known): (Family, &Chunks<Vec<Part>>, &Known),
+        theta: &[f64],
+        hessian: bool,
+    ) -> Option<cases::Sums> {
+        let (beta, own) = self.all_own(theta);
+        let (natural, gaps) = cases::natural(family, &own);
+        let parts = chunks.map(|parts, _| cases::Sums::of(parts, beta, &natural, hessian));
+        let mut sums = cases::Sums::total(parts?)?;
+        sums.add_known(known, family, &natural);
+        Some(sums.in_gaps(family, &gaps))
     }
 
     /// The coefficients, and the family's own parameter (0 if it has none).
     fn parts<'a>(&self, theta: &'a [f64]) -> (&'a [f64], f64) {
         let (beta, extra) = theta.split_at(self.coefficients);
-        (beta, extra.first().copied().or(self.fixed_extra).unwrap_or(0.0))
+        (beta, extra.first().copied().or(self.fixed_extra()).unwrap_or(0.0))
     }
 
     /// log p(y|θ) at each of these points. NaN only where a linear predictor overflows, or rows could not
     /// be fetched.
     pub fn values(&self, thetas: &[&[f64]], out: &mut [f64]) {
+        if let Body::Cases { family, chunks, known } = &self.body {
+            let mut points: Vec<(&[f64], Vec<f64>)> = Vec::new();
+            for theta in thetas {
+                let (beta, own) = self.all_own(theta);
+                points.push((beta, cases::natural(*family, &own).0));
+            }
+            let parts = chunks.map(|parts, may_share| cases::values(parts, &points, may_share));
+            let Some(parts) = parts else { return out.fill(f64::NAN) };
+            for (k, (out, (_, natural))) in out.iter_mut().zip(&points).enumerate() {
+                let sum = total(parts.iter().map(|part| part[k]));
+                *out = sum + cases::known_value(known, *family, natural);
+            }
+            return;
+        }
         let points: Vec<(&[f64], f64)> = thetas.iter().map(|theta| self.parts(theta)).collect();
         match &self.body {
             Body::Gaussian(gaussian) => {
@@ -188,6 +298,7 @@ impl Likelihood {
                     *out = sum.value() + own + constant;
                 }
             }
+            Body::Cases { .. } => {}
         }
     }
 
@@ -197,6 +308,13 @@ impl Likelihood {
         let (chunks, constant, outcomes) = match &self.body {
             Body::Gaussian(gaussian) => return gaussian.gradient(beta, extra, gradient),
             Body::Rows { chunks, constant, outcomes } => (chunks, constant, outcomes),
+            Body::Cases { family, chunks, known } => {
+                let Some(sums) = self.case_sums((*family, chunks, known), theta, false) else {
+                    return f64::NAN;
+                };
+                sums.write_gradient(&self.free_own(), gradient);
+                return sums.value;
+            }
         };
         let a = extra.clamp(DISPERSIONS.0, DISPERSIONS.1);
         let (slopes, own_slope) = gradient.split_at_mut(self.coefficients);
@@ -232,6 +350,12 @@ impl Likelihood {
         let (beta, extra) = self.parts(theta);
         match &self.body {
             Body::Gaussian(gaussian) => gaussian.expand(beta, extra, self.has_free_extra()),
+            Body::Cases { family, chunks, known } => {
+                match self.case_sums((*family, chunks, known), theta, true) {
+                    Some(sums) => sums.expansion(&self.free_own()),
+                    None => Expansion { value: f64::NAN, ..Expansion::zeros(theta.len()) },
+                }
+            }
             Body::Rows { chunks, constant, outcomes } => {
                 let a = extra.clamp(DISPERSIONS.0, DISPERSIONS.1);
                 let parts = chunks.map(|rows, _| rows.expand(beta, a));
@@ -255,14 +379,29 @@ impl Likelihood {
 
 /// The rows' part of the log-likelihood at each point. No point's value depends on its company.
 fn values(rows: &Rows, points: &[(&[f64], f64)], may_share: bool) -> Vec<f64> {
+    chunk_values(points, may_share, |points, out| rows.values(points, out))
+}
+
+/// Values at points, which are shared out among threads where there are many.
+pub(super) fn chunk_values<P: Sync>(
+    points: &[P],
+    may_share: bool,
+    work: impl Fn(&[P], &mut [f64]) + Sync,
+) -> Vec<f64> {
     let mut out = vec![0.0; points.len()];
     if may_share && points.len() > POINTS {
         let tasks = out.par_chunks_mut(POINTS).zip(points.par_chunks(POINTS));
-        tasks.for_each(|(out, points)| rows.values(points, out));
+        tasks.for_each(|(out, points)| work(points, out));
     } else {
-        rows.values(points, &mut out);
+        work(points, &mut out);
     }
     out
+}
+
+/// How many parameters of its own a family has over these outcomes.
+fn own_count(family: Family, design: &Design) -> usize {
+    let levels = design.second.as_ref().and_then(|s| s.first()).copied().unwrap_or(2.0);
+    if family.is_ordinal() { (levels as usize).max(2) - 1 } else { family.owns().len() }
 }
 
 /// The sum of all chunks' expansions and of what they add in the family's own parameter.
@@ -315,7 +454,12 @@ pub fn link_of_mean(family: Family, mean: f64, observations: f64) -> f64 {
             let logit = log(p / (1.0 - p));
             if family == Family::Probit { logit / 1.6 } else { logit }
         }
-        Family::Poisson | Family::NegativeBinomial => log(mean.max(edge)),
-        _ => mean,
+        Family::Beta => log(mean / (1.0 - mean)),
+        Family::Gaussian | Family::StudentT => mean,
+        Family::CumulativeLogit | Family::CumulativeProbit => 0.0,
+        Family::Poisson | Family::NegativeBinomial | Family::ZeroInflatedPoisson => {
+            log(mean.max(edge))
+        }
+        _ => log(mean.max(f64::MIN_POSITIVE)),
     }
 }

@@ -1,6 +1,7 @@
 //! Models: likelihood families, priors, and the subposterior that a shard works with.
 
 mod begun;
+mod cases;
 mod centred;
 mod chunks;
 mod common;
@@ -25,6 +26,7 @@ pub use common::Common;
 pub use coordinates::{Coordinates, Warped};
 pub use gaussian::Gaussian;
 pub use likelihood::Likelihood;
+use likelihood::chunk_values;
 pub use log_likelihood::{Foreign, LogLikelihood};
 pub(crate) use piece::refuse_outcomes;
 pub use prior::Prior;
@@ -38,7 +40,7 @@ use serde::{Deserialize, Serialize};
 /// A parameter with its prior, which may hold it fixed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Parameter {
-    /// R's name of the design column, `log_sd` or `log_dispersion`.
+    /// R's name of the design column, or that of a parameter of the family's own such as `log_sd`.
     pub name: String,
     /// Its prior.
     pub prior: Prior,
@@ -118,9 +120,14 @@ impl Model {
         &self.parameters[..columns.min(self.parameters.len())]
     }
 
-    /// The family's own parameter, if it has one.
+    /// The family's own parameters.
+    pub fn own_parameters(&self) -> &[Parameter] {
+        &self.parameters[self.coefficients().len()..]
+    }
+
+    /// The first of the family's own parameters, if it has any.
     pub fn own_parameter(&self) -> Option<&Parameter> {
-        self.parameters.get(self.coefficients().len())
+        self.own_parameters().first()
     }
 
     /// The number of its random streams: by name, so that it keeps them in any company.
@@ -159,15 +166,19 @@ impl Model {
     /// that could give way to it.
     pub fn has_one_peak(&self) -> bool {
         let light = |p: &Parameter| matches!(p.prior, Prior::Normal { .. } | Prior::Laplace { .. });
-        let concave = self.own_parameter().is_none_or(|p| p.prior.fixed().is_some());
-        self.regression().is_some() && concave && self.free().all(light)
+        let held = self.own_parameters().iter().all(|p| p.prior.fixed().is_some());
+        let concave = self.family().is_some_and(Family::is_log_concave);
+        held && concave && self.free().all(light)
     }
 
     /// The number, among the free ones, of the parameter that says how large misfits may be, and a value of
     /// it under which a model that explains nothing is no great misfit.
     pub fn noise(&self) -> Option<(usize, f64)> {
         let (regression, own) = (self.regression()?, self.own_parameter()?);
-        own.prior.fixed().is_none().then(|| (self.dim() - 1, regression.noise()))
+        // Cutpoints and shares of zeros are no noise.
+        let own = Some(own).filter(|own| own.name.starts_with("log_"))?;
+        let coefficients = self.coefficients().iter().filter(|p| p.prior.fixed().is_none());
+        own.prior.fixed().is_none().then(|| (coefficients.count(), regression.noise()))
     }
 
     /// The number of free parameters d.

@@ -4,6 +4,7 @@ use crate::data::{Design, Recipe, Table};
 use crate::kernel::{Kernel, Rows};
 use crate::math::Compensated;
 use crate::math::counts::{Dispersion, saturated};
+use crate::model::cases::{Known, Part, Plain, parts};
 use crate::model::merge::{Merged, Outcome};
 use crate::model::{Centred, Family, Parameter, Regression};
 use crate::{Error, Result};
@@ -28,6 +29,11 @@ pub(super) enum PieceBody {
         rows: Option<Rows>,
         constant: f64,
         outcomes: Option<Outcomes>,
+    },
+    /// Rows of several kinds; none if there was no room to hold them.
+    Cases {
+        parts: Option<Vec<Part>>,
+        known: Known,
     },
 }
 
@@ -70,9 +76,11 @@ impl Whole {
 pub(crate) fn refuse_outcomes(
     family: Family,
     text: &str,
-    outcomes: &[f64],
+    design: &Design,
     table: &Table,
 ) -> Result<()> {
+    // Outcomes of several numbers were looked at when they were put together.
+    let outcomes = if design.second.is_some() { &[][..] } else { &design.response };
     for (row, &y) in outcomes.iter().enumerate() {
         if let Some(wanted) = family.refuses(y) {
             let message = format!(
@@ -90,7 +98,7 @@ impl Piece {
     /// its place.
     pub fn of(whole: &Whole, table: &Table) -> Result<Piece> {
         let design = whole.recipe.design(table)?;
-        refuse_outcomes(whole.family, &whole.recipe.response.text, &design.response, table)?;
+        refuse_outcomes(whole.family, &whole.recipe.response.text, &design, table)?;
         Ok(Piece::new(whole.family, design, &whole.fixed, whole.large, whole.kernel))
     }
 
@@ -124,6 +132,20 @@ impl Piece {
             let all: Vec<&[f64]> = columns.iter().chain([&target]).map(Vec::as_slice).collect();
             PieceBody::Gaussian(Centred::of_columns(&all, &weights, kernel))
         } else {
+            if family.has_cases() {
+                let rows = Plain { columns, offset, weights, y, second: design.second };
+                let (parts, known) = parts(family, rows, kernel, large);
+                distinct = parts.iter().map(|part| part.rows.counts().len()).sum();
+                let body = PieceBody::Cases { parts: Some(parts), known };
+                return Piece { observations, coefficients, distinct, body };
+            }
+            if let Some(trials) = design.second {
+                let rows = Plain { columns, offset, weights, y, second: Some(trials) };
+                let (rows, constant) = binomial(family, rows, kernel);
+                distinct = rows.counts().len();
+                let body = PieceBody::Rows { rows: Some(rows), constant, outcomes: None };
+                return Piece { observations, coefficients, distinct, body };
+            }
             let Constant { mut sum, outcomes, .. } =
                 Constant::new(family, &y, Some(&weights), large);
             // With r in it, what a negative binomial's row loses by a mean would be one more function of r.
@@ -145,8 +167,15 @@ impl Piece {
 
     /// Gives the rows up unless there is room for their bytes.
     pub fn keep_if(&mut self, room: &dyn Fn(usize) -> bool) {
-        if let PieceBody::Rows { rows, .. } = &mut self.body {
-            *rows = rows.take().filter(|rows| room(rows.memory()));
+        match &mut self.body {
+            PieceBody::Rows { rows, .. } => {
+                *rows = rows.take().filter(|rows| room(rows.memory()));
+            }
+            PieceBody::Cases { parts, .. } => {
+                let memory = |parts: &Vec<Part>| parts.iter().map(|p| p.rows.memory()).sum();
+                *parts = parts.take().filter(|parts| room(memory(parts)));
+            }
+            PieceBody::Gaussian(_) => {}
         }
     }
 
@@ -154,9 +183,47 @@ impl Piece {
     pub fn into_rows(self) -> Option<Rows> {
         match self.body {
             PieceBody::Rows { rows, .. } => rows,
-            PieceBody::Gaussian(_) => None,
+            _ => None,
         }
     }
+
+    /// Rows of several kinds.
+    pub fn into_parts(self) -> Option<Vec<Part>> {
+        match self.body {
+            PieceBody::Cases { parts, .. } => parts,
+            _ => None,
+        }
+    }
+}
+
+/// Successes out of trials: rows of a logistic or probit that are each shared by all trials, and Σ log of the ways in which
+/// successes can be among trials.
+fn binomial(family: Family, rows: Plain, kernel: Kernel) -> (Rows, f64) {
+    let Plain { columns, offset, weights, y, second } = rows;
+    let trials = second.unwrap_or_default();
+    let mut ways = Compensated::default();
+    for ((w, n), k) in weights.iter().zip(&trials).zip(&y) {
+        ways.add(w * (lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0)));
+    }
+    // Rows are merged by columns and offset, whatever is summed: in both cases alike.
+    let (again, beside) = (columns.clone(), (offset.clone(), weights.clone()));
+    let all = Merged::new(again, trials, beside.0, beside.1, Outcome::Summed);
+    let Merged { columns, offset, total, .. } =
+        Merged::new(columns, y, offset, weights, Outcome::Summed);
+    (Rows::new(family, &columns, &offset, &all.total, &total, kernel), ways.value())
+}
+
+/// Poisson rows that are a part of others, and their constant.
+pub(super) fn poisson(rows: Plain, kernel: Kernel, large: bool) -> (Rows, f64) {
+    let Plain { columns, offset, weights, y, .. } = rows;
+    let Constant { mut sum, .. } = Constant::new(Family::Poisson, &y, Some(&weights), large);
+    let outcome = if large { Outcome::Counted } else { Outcome::Summed };
+    let merged = Merged::new(columns, y, offset, weights, outcome);
+    sum.add(-merged.misfit);
+    let Merged { columns, offset, count, total, .. } = merged;
+    let build = if large { Rows::of_large_counts } else { Rows::new };
+    let rows = build(Family::Poisson, &columns, &offset, &count, &total, kernel);
+    (rows, sum.value())
 }
 
 /// What outcomes add to log-likelihoods, whatever the coefficients are.
@@ -230,8 +297,14 @@ pub(super) fn has_large_counts(family: Family, total: f64) -> bool {
 
 /// What to do about an outcome that the family cannot have.
 fn remedy(family: Family, text: &str, outcomes: &[f64]) -> String {
-    if !family.is_binary() {
+    if family.is_count() {
         return "mend the value, or take family = \"gaussian\" if it is no count".to_string();
+    }
+    if family == Family::Beta {
+        return format!("mend the value, or write it as a share of 1, as in I({text}/100)");
+    }
+    if !family.is_binary() {
+        return "mend the value, leave such rows out, or take family = \"gaussian\"".to_string();
     }
     // Two values are two classes, whatever they are called: 1 and 2 in many an old file.
     let mut values: Vec<f64> = Vec::new();

@@ -1,7 +1,7 @@
 //! A regression's family and columns.
 
 use super::likelihood::link_of_mean;
-use crate::data::{Recipe, RecipeColumn, Response, Variable};
+use crate::data::{Recipe, RecipeColumn, Response, ResponseKind, Variable};
 use crate::kernel::{Family, Kernel};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -49,15 +49,48 @@ impl Regression {
 
     /// Where a search for the family's own parameter starts.
     pub(super) fn start_of(&self, own: &str) -> f64 {
-        let sd = self.response().sd;
-        if own == "log_sd" && sd > 0.0 { libm::log(sd) } else { 0.0 }
+        let Response { mean, sd, .. } = *self.response();
+        if self.family.is_ordinal() {
+            return self.start_of_cut(own);
+        }
+        match own {
+            // Logarithms of times vary by about their relative spread.
+            "log_sd" if self.family == Family::LogNormal => 0.0,
+            "log_sd" if sd > 0.0 => libm::log(sd),
+            "log_df" => libm::log(10.0),
+            "log_shape" if self.family == Family::Gamma && sd > 0.0 && mean > 0.0 => {
+                2.0 * libm::log(mean / sd)
+            }
+            "log_precision" if sd > 0.0 && mean > 0.0 && mean < 1.0 => {
+                libm::log((mean * (1.0 - mean) / (sd * sd) - 1.0).max(0.1))
+            }
+            "logit_zero" => -1.0,
+            _ => 0.0,
+        }
+    }
+
+    /// Cutpoints that are evenly apart, as far as the classes' mean and spread tell.
+    fn start_of_cut(&self, own: &str) -> f64 {
+        let Response { mean, sd, .. } = *self.response();
+        let unit = if self.family == Family::CumulativeLogit { 1.8 } else { 1.0 };
+        let gap = unit / if sd > 0.0 { sd } else { 1.0 };
+        if own == "cut" { (0.5 - mean) * gap } else { libm::log(gap) }
+    }
+
+    /// How many parameters of its own the family has.
+    pub fn own_count(&self) -> usize {
+        match (self.family.is_ordinal(), &self.response().kind) {
+            (true, ResponseKind::Ordered { levels }) => levels.len().max(2) - 1,
+            _ => self.family.owns().len(),
+        }
     }
 
     /// A value of the family's own parameter under which a model that explains nothing is no great misfit.
     pub(super) fn noise(&self) -> f64 {
         let facts = self.response();
         let spread = 0.5 * libm::log(facts.sd * facts.sd + facts.mean * facts.mean);
-        if self.family == Family::Gaussian && spread.is_finite() { spread } else { 0.0 }
+        let scale = matches!(self.family, Family::Gaussian | Family::StudentT);
+        if scale && spread.is_finite() { spread } else { 0.0 }
     }
 
     /// The columns that carry the outcome's general level: the intercept, or the first factor that

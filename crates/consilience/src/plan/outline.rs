@@ -2,9 +2,8 @@
 
 use super::codebook;
 use crate::data::read::ROW_NAMES;
-use crate::data::{Formula, Terms};
+use crate::data::{Expr, Formula, Function, Terms};
 use crate::error::suggestion;
-use crate::model::Family;
 use crate::study::{Lines, ModelSpec, Select, SplitBy, Study, StudyFile};
 use crate::{Error, Place, Result, Warning};
 use std::collections::BTreeSet;
@@ -134,7 +133,7 @@ fn comparable(study: &Study, formulas: &[Formula]) -> Result<()> {
             );
             return Err(at_formula(Error::input(message), study, model));
         }
-        if (model.family == Family::Gaussian) != (first.family == Family::Gaussian) {
+        if model.family.is_density() != first.family.is_density() {
             let message = format!(
                 "family = \"{}\" cannot be compared with \"{}\" of model `{}`: one is a density and the other a probability; use families of one kind, or two studies",
                 model.family, first.family, first.name
@@ -210,5 +209,18 @@ fn not_meant(study: &Study) -> Vec<String> {
 fn expand(study: &Study, formulas: &[Formula], names: &[String]) -> Result<Vec<Terms>> {
     let (specs, exclude) = (study.specs(), not_meant(study));
     let each = specs.iter().zip(formulas);
-    each.map(|(m, f)| f.terms(names, &exclude).map_err(|e| at_formula(e, study, m))).collect()
+    let terms = |(m, f): (&ModelSpec, &Formula)| {
+        let mut terms = f.terms(names, &exclude).map_err(|e| at_formula(e, study, m))?;
+        // Of numbers that are classes the levels are wanted, not the moments.
+        let is_stated = matches!(terms.response, Expr::Ordered(..) | Expr::Joint(..));
+        if m.family.is_ordinal() && !is_stated {
+            let inner = match terms.response {
+                Expr::Call(Function::Factor, inner) => inner,
+                other => Box::new(other),
+            };
+            terms.response = Expr::Ordered(inner, Vec::new());
+        }
+        Ok(terms)
+    };
+    each.map(terms).collect()
 }

@@ -3,7 +3,10 @@
 use super::outline::{at_formula, in_study};
 use super::units;
 use crate::combine::{Extras, Pool, Setting, has_statistics, is_sought, statistics_of};
-use crate::data::{Ask, INTERCEPT, Recipe, Request, ResponseKind, Shared, Terms, agree_or_blame};
+use crate::data::{
+    Ask, Expr, INTERCEPT, Joint, Recipe, Request, Response, ResponseKind, Shared, Terms,
+    agree_or_blame,
+};
 use crate::engine::Session;
 use crate::math::Matrix;
 use crate::model::{Body, Family, Model, Parameter, Regression, Share};
@@ -47,7 +50,19 @@ pub(super) fn agreed(
 pub(super) fn agreed_by(study: &Study, terms: &[Terms], ask: &mut Ask<'_>) -> Result<Vec<Recipe>> {
     let (weights, specs) = (study.data.weights.as_deref(), study.specs());
     let blame = |i: usize, error| at_formula(error, study, &specs[i]);
-    agree_or_blame(terms, weights, &study.schema, ask, &blame)
+    let mut recipes = agree_or_blame(terms, weights, &study.schema, ask, &blame)?;
+    for (spec, recipe) in specs.iter().zip(&mut recipes).filter(|(s, _)| s.family.is_ordinal()) {
+        // Cutpoints are its intercepts.
+        if !recipe.columns.iter().any(|column| column.is_intercept()) {
+            let message = format!(
+                "a {} model has cutpoints in the place of an intercept; leave `0 +` or `- 1` out, which would code factors by all of their levels",
+                spec.family
+            );
+            return Err(at_formula(Error::input(message), study, spec));
+        }
+        recipe.columns.retain(|column| !column.is_intercept());
+    }
+    Ok(recipes)
 }
 
 /// Gives every parameter of the models that were agreed on its prior.
@@ -112,9 +127,21 @@ fn parameter_names(family: Family, recipe: &Recipe) -> Vec<ParameterName> {
             ParameterName { name: column.name.clone(), term: column.term.clone(), role }
         })
         .collect();
-    if let Some(extra) = family.extra() {
-        let role = if family == Family::Gaussian { Role::LogSd } else { Role::LogDispersion };
-        names.push(ParameterName { name: extra.into(), term: extra.into(), role });
+    let classes = match &recipe.response.kind {
+        ResponseKind::Ordered { levels } => levels.len(),
+        _ => 2,
+    };
+    for &own in family.owns() {
+        let role = Role::of_own(own);
+        if role == Role::LogGap {
+            // Between the k-th cutpoint and the one before.
+            names.extend((2..classes).map(|k| {
+                let name = format!("{own}_{k}");
+                ParameterName { name, term: own.into(), role }
+            }));
+        } else {
+            names.push(ParameterName { name: own.into(), term: own.into(), role });
+        }
     }
     names
 }
@@ -122,6 +149,7 @@ fn parameter_names(family: Family, recipe: &Recipe) -> Vec<ParameterName> {
 /// Classes are no numbers, and a binary outcome with a single class says nothing about any model.
 fn fitting_outcome(study: &Study, spec: &ModelSpec, recipe: &Recipe) -> Result<()> {
     let response = &recipe.response;
+    fitting_kind(spec.family, response).map_err(|e| at_formula(e, study, spec))?;
     if let ResponseKind::Classes { levels } = &response.kind
         && !spec.family.is_binary()
     {
@@ -137,7 +165,7 @@ fn fitting_outcome(study: &Study, spec: &ModelSpec, recipe: &Recipe) -> Result<(
         let class = match &response.kind {
             ResponseKind::Classes { levels } if levels.len() == 1 => &levels[0],
             ResponseKind::Classes { levels } => &levels[usize::from(response.mean > 0.0)],
-            ResponseKind::Number => &response.mean.to_string(),
+            _ => &response.mean.to_string(),
         };
         let message = format!(
             "the outcome `{}` is {class} in all {} complete rows, but a {} model needs both classes; check the data, and what is missing in them",
@@ -146,6 +174,31 @@ fn fitting_outcome(study: &Study, spec: &ModelSpec, recipe: &Recipe) -> Result<(
         return Err(at_formula(Error::input(message), study, spec));
     }
     Ok(())
+}
+
+/// Outcomes of several numbers, and ordered ones, are for the families that are made for them.
+fn fitting_kind(family: Family, response: &Response) -> Result<()> {
+    let counts = matches!(&response.expr, Expr::Joint(Joint::Counts | Joint::Trials, ..));
+    let text = &response.text;
+    let message = match &response.kind {
+        ResponseKind::Joint if counts && !family.is_binary() => format!(
+            "{text} is for logistic and probit models, and this one is {family}; use family = \"logistic\""
+        ),
+        ResponseKind::Joint if !counts && !family.is_survival() => format!(
+            "{text} is for times, and a {family} model has none; use family = \"weibull\", \"exponential\" or \"log-normal\""
+        ),
+        ResponseKind::Ordered { .. } if !family.is_ordinal() => format!(
+            "{text} is for classes in order, and a {family} model has none; use family = \"cumulative-logit\" or \"cumulative-probit\""
+        ),
+        ResponseKind::Number if family == Family::Beta && !(0.0..=1.0).contains(&response.mean) => {
+            format!(
+                "the mean of {text} is {}, and a beta model needs numbers between 0 and 1; write a share, as in I({text}/100)",
+                response.mean
+            )
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::input(message))
 }
 
 /// Has every shard build its designs, which finds outcomes that do not fit before anything runs, and says

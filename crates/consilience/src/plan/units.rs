@@ -33,6 +33,12 @@ pub(super) fn settled(
             false => units.of_own_parameter(regression.family, written[j].prior),
         };
     }
+    // The lowest cutpoint is a level, of what is below it.
+    if let Some(j) = (columns..written.len()).find(|&j| settled.parameters[j].name == "cut")
+        && written[j].per_sd
+    {
+        settled.parameters[j].prior = units.of_cut(&settled, written[j].prior);
+    }
     for &j in levels.iter().filter(|&&j| written[j].per_sd) {
         settled.parameters[j].prior = units.of_level(&settled, &levels, written[j].prior);
     }
@@ -72,11 +78,11 @@ impl<'a> Units<'a> {
         };
         let response = regression.response();
         let mean = match regression.family {
-            Family::Logistic | Family::Probit => 0.0,
+            Family::Logistic | Family::Probit | Family::Beta => 0.0,
             family => link_of_mean(family, response.mean, response.weight),
         };
         let outcome = match regression.family {
-            Family::Gaussian if response.sd > 0.0 => response.sd,
+            Family::Gaussian | Family::StudentT if response.sd > 0.0 => response.sd,
             _ => 1.0,
         };
         let columns = 0..regression.active.len();
@@ -103,7 +109,7 @@ impl<'a> Units<'a> {
     /// The prior of the family's own parameter.
     fn of_own_parameter(&self, family: Family, prior: Prior) -> Prior {
         match family {
-            Family::Gaussian => prior.in_units(libm::log(self.outcome), 1.0),
+            Family::Gaussian | Family::StudentT => prior.in_units(libm::log(self.outcome), 1.0),
             _ => prior,
         }
     }
@@ -112,6 +118,18 @@ impl<'a> Units<'a> {
     /// stands in for it. What is known about is the level at the columns' means; from there to 0 it is
     /// Σ mean·β further, of which the priors of the βs say how much that may be.
     fn of_level(&self, model: &Model, levels: &[usize], prior: Prior) -> Prior {
+        let (origin, square) = self.at_zero(model, levels);
+        self.moved(prior, origin, square)
+    }
+
+    /// The prior of the lowest cutpoint, which is compared with the predictor: it moves the other way.
+    fn of_cut(&self, model: &Model, prior: Prior) -> Prior {
+        let (origin, square) = self.at_zero(model, &[]);
+        self.moved(prior, -origin, square)
+    }
+
+    /// The expected level where all columns are 0, and the variance that the others' priors add to it.
+    fn at_zero(&self, model: &Model, levels: &[usize]) -> (f64, f64) {
         let (mut origin, mut square) = (self.level, 0.0);
         for j in 0..self.columns.len() {
             if !levels.contains(&j) && !self.is_indicator(j) {
@@ -120,6 +138,10 @@ impl<'a> Units<'a> {
                 square += (mean * slope.spread()) * (mean * slope.spread());
             }
         }
+        (origin, square)
+    }
+
+    fn moved(&self, prior: Prior, origin: f64, square: f64) -> Prior {
         let there = prior.in_units(origin, self.outcome);
         let spread = there.spread();
         if square == 0.0 {

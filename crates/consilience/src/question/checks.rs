@@ -46,7 +46,7 @@ pub(super) fn model(model: &Model) -> Fault {
     let sound = model.parameters.iter().all(|p| p.prior.is_sound());
     ensure(sound, "the numbers of a prior in it are none")?;
     let Some(regression) = model.regression() else { return Ok(()) };
-    let extra = usize::from(regression.family.extra().is_some());
+    let extra = regression.own_count();
     let known = regression.design.columns.len();
     let fits = model.parameters.len() == regression.active.len() + extra
         && regression.active.iter().all(|&j| (j as usize) < known);

@@ -230,7 +230,7 @@ fn look(table: &Table, family: Family, parts: &[Recipe], units: bool) -> Result<
         let weights = found.weights.as_deref();
         // All parts have the same outcome, offset and weights.
         if k == 0 {
-            refuse_outcomes(family, &part.response.text, &found.response, table)?;
+            refuse_outcomes(family, &part.response.text, &found, table)?;
             all.observations = weights.map_or(table.rows() as f64, |w| w.iter().sum());
             let offset = found.offset.filter(|_| units);
             all.offset = offset.map_or_else(Moments::default, |o| Moments::of(&o, weights));

@@ -154,6 +154,9 @@ impl<'a> Sampler<'a> {
             let message = "Gibbs sampling is for logistic and probit models, and this likelihood is none of ours; use local = \"auto\"";
             return Err(Error::input(message));
         };
+        if let Some(family) = regression.cases() {
+            return Err(unsupported(family));
+        }
         let Some(rows) = regression.rows() else {
             let message = "Gibbs sampling visits every row for every draw, and there is no room for them all; allow more with --memory, use more shards, or use local = \"auto\"";
             return Err(Error::input(message));

@@ -181,8 +181,8 @@ impl Centre<'_> {
     /// little they vary. What would come of it looks like any other number.
     pub(super) fn refuse_lost(&self, at: &Expansion, sites: &[StandIn]) -> Result<()> {
         let model = &self.setting.model;
-        let own = model.own_parameter().is_some_and(|p| p.prior.fixed().is_none());
-        let d = self.priors.len() - usize::from(own);
+        let own = model.own_parameters().iter().filter(|p| p.prior.fixed().is_none()).count();
+        let d = self.priors.len() - own;
         let all = precision(at, sites);
         // Where σ goes to 0 there are no bounds to curvatures; that is nothing of a column's.
         if !all.data().iter().all(|v| v.is_finite()) {

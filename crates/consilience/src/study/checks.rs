@@ -326,11 +326,21 @@ fn check_model(i: usize, model: &ModelSpec) -> Result<()> {
     }
     // What the family decides on; a study's own priors may be for other models.
     let prior = &model.prior;
-    for (name, given) in [("log_sd", prior.log_sd), ("log_dispersion", prior.log_dispersion)] {
-        if given.is_some() && model.family.extra() != Some(name) {
-            let advice = match model.family.extra() {
-                Some(own) => format!("its own parameter is `{own}`"),
-                None => "leave it out, or move it to [prior] if other models need it".to_string(),
+    for (name, given) in [
+        ("log_sd", prior.log_sd),
+        ("log_dispersion", prior.log_dispersion),
+        ("log_df", prior.log_df),
+        ("log_shape", prior.log_shape),
+        ("log_precision", prior.log_precision),
+        ("logit_zero", prior.logit_zero),
+        ("cut", prior.cut),
+        ("log_gap", prior.log_gap),
+    ] {
+        if given.is_some() && !model.family.has_own(name) {
+            let advice = match model.family.owns() {
+                [own] => format!("its own parameter is `{own}`"),
+                [own, other] => format!("its own parameters are `{own}` and `{other}`"),
+                _ => "leave it out, or move it to [prior] if other models need it".to_string(),
             };
             let family = model.family;
             let message = format!("is given, but a {family} model has no {name}; {advice}");

@@ -75,6 +75,24 @@ pub struct PriorTable {
     /// For `log_dispersion` (negative-binomial).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_dispersion: Option<PriorSpec>,
+    /// For `log_df` (student-t).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_df: Option<PriorSpec>,
+    /// For `log_shape` (gamma, weibull).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_shape: Option<PriorSpec>,
+    /// For `log_precision` (beta).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_precision: Option<PriorSpec>,
+    /// For `logit_zero` (zero-inflated-poisson).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logit_zero: Option<PriorSpec>,
+    /// For the lowest cutpoint (cumulative-logit and cumulative-probit).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut: Option<PriorSpec>,
+    /// For the logarithms of the gaps between cutpoints.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_gap: Option<PriorSpec>,
     /// For the parameter of this name, or for all parameters of the term with this label.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, PriorSpec>,
@@ -92,6 +110,18 @@ pub enum Role {
     LogSd,
     /// The logarithm of a negative-binomial model's dispersion.
     LogDispersion,
+    /// The logarithm of the degrees of freedom of Student's t.
+    LogDf,
+    /// The logarithm of a gamma or Weibull model's shape.
+    LogShape,
+    /// The logarithm of a beta model's precision.
+    LogPrecision,
+    /// The log odds of a zero that is no count.
+    LogitZero,
+    /// The lowest cutpoint between ordered classes.
+    Cut,
+    /// The logarithm of the gap between a cutpoint and the one below.
+    LogGap,
 }
 
 /// A parameter, by all that priors can be given for.
@@ -113,6 +143,12 @@ impl PriorTable {
             Role::Coefficient => self.coefficients,
             Role::LogSd => self.log_sd,
             Role::LogDispersion => self.log_dispersion,
+            Role::LogDf => self.log_df,
+            Role::LogShape => self.log_shape,
+            Role::LogPrecision => self.log_precision,
+            Role::LogitZero => self.logit_zero,
+            Role::Cut => self.cut,
+            Role::LogGap => self.log_gap,
         }
     }
 
@@ -151,7 +187,25 @@ impl Role {
         match self {
             Role::Intercept | Role::Coefficient => PriorSpec { prior: normal(2.5), per_sd: true },
             Role::LogSd => PriorSpec { prior: normal(1.0), per_sd: true },
-            Role::LogDispersion => normal(1.0).into(),
+            Role::LogDispersion | Role::LogGap => normal(1.0).into(),
+            Role::LogDf => Prior::Normal { mean: 2.5, sd: 1.0 }.into(),
+            Role::LogShape | Role::LogitZero => normal(1.5).into(),
+            Role::LogPrecision => Prior::Normal { mean: 2.0, sd: 1.5 }.into(),
+            Role::Cut => PriorSpec { prior: normal(2.5), per_sd: true },
+        }
+    }
+
+    /// What one of a family's own parameters is, by its name.
+    pub fn of_own(name: &str) -> Role {
+        match name {
+            "log_sd" => Role::LogSd,
+            "log_df" => Role::LogDf,
+            "log_shape" => Role::LogShape,
+            "log_precision" => Role::LogPrecision,
+            "logit_zero" => Role::LogitZero,
+            "cut" => Role::Cut,
+            "log_dispersion" => Role::LogDispersion,
+            _ => Role::LogGap,
         }
     }
 }

@@ -81,7 +81,8 @@ fn kept(full: &Model, space: &Space, model: &Subset) -> Result<Vec<bool>> {
             || free.next().is_some_and(|number: usize| own.binary_search(&number).is_ok())
     };
     let kept: Vec<bool> = full.parameters.iter().map(is_kept).collect();
-    if full.own_parameter().is_some() && kept.last() != Some(&true) {
+    let own = full.own_parameters().len();
+    if kept[kept.len() - own..].iter().any(|kept| !kept) {
         let message = "a candidate term owns the family's own parameter";
         return Err(Error::input(message).for_model(&full.name));
     }

@@ -2,6 +2,7 @@
 
 use super::super::expr::{Binary, Expr, Function, Unary};
 use super::calls::{self, WHOLE};
+use super::outcome::outcome;
 use super::parser::{Node, NodeKind, Op, too_deep};
 use super::{MAX_DEPTH, Right, SyntaxFault};
 use crate::error::nearest;
@@ -20,7 +21,10 @@ pub(super) fn response(node: &Node) -> Lowered<Expr> {
         NodeKind::Call(name, _) if WHOLE.contains(&name.as_str()) && name != "factor" => {
             Err(SyntaxFault::new(node.at, format!("{name}() cannot be the outcome")))
         }
-        _ => variable(node),
+        _ => match outcome(node) {
+            Some(joint) => joint,
+            None => variable(node),
+        },
     }
 }
 
@@ -230,7 +234,7 @@ fn poly(at: usize, given: &[Node]) -> Lowered<Expr> {
     }
 }
 
-fn with_column(expr: Expr, at: usize) -> Lowered<Expr> {
+pub(super) fn with_column(expr: Expr, at: usize) -> Lowered<Expr> {
     if expr.columns().is_empty() {
         return Err(SyntaxFault::new(at, format!("{expr} uses no column; name one")));
     }
@@ -292,6 +296,7 @@ fn lower(node: &Node) -> Lowered<(Expr, usize)> {
         NodeKind::Binary(Op::In, ..) => {
             return fault("`%in%` is not supported; write x == \"a\" | x == \"b\"".into());
         }
+        NodeKind::Named(..) => return fault("no argument has a name here".into()),
         NodeKind::Call(name, arguments) => {
             let (argument, function) = match (name.as_str(), arguments.len()) {
                 ("log", 2) => calls::logarithm(node.at, arguments)?,

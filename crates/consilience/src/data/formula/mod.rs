@@ -3,6 +3,7 @@
 mod calls;
 mod lexer;
 mod lower;
+mod outcome;
 mod parser;
 
 use super::expr::Expr;
@@ -141,7 +142,9 @@ impl Expr {
         if formula.len() > MAX_LENGTH {
             return Err(Error::input("this is too long for a part of a formula"));
         }
-        let lowered = parser::parse(&formula).and_then(|(left, _)| lower::variable(&left));
+        let lowered = parser::parse(&formula).and_then(|(left, _)| {
+            outcome::outcome(&left).unwrap_or_else(|| lower::variable(&left))
+        });
         lowered.map_err(|fault| fault.show(&formula))
     }
 }

@@ -45,6 +45,9 @@ pub(super) enum Op {
     In,
 }
 
+/// What is said of `=` where nothing has a name.
+const EQUALS: &str = "`=` can only give a function's argument, as in poly(x, degree = 2); write `~` between outcome and predictors, and `==` to compare";
+
 /// How tightly operators bind, loosest first.
 mod power {
     pub const OR: u8 = 1;
@@ -151,7 +154,7 @@ impl Parser {
             Token::Sign(")") => "this `)` has no `(` before it; remove it".to_string(),
             Token::Sign("&&") => "write & for \"and\"".to_string(),
             Token::Sign("||") => "`||` (lme4's random effects without correlations) is not supported; take the group as a factor, as in y ~ x + group + group:x; for \"or\" write I(a | b)".to_string(),
-            Token::Sign("=") => "`=` can only give a function's argument, as in poly(x, degree = 2); write `~` between outcome and predictors, and `==` to compare".to_string(),
+            Token::Sign("=") => EQUALS.to_string(),
             Token::Sign("::") => "a package is not named here; write the function alone, as in ns(x, df = 4)".to_string(),
             Token::Sign(",") => "a comma can only stand between a function's arguments".to_string(),
             token @ (Token::Sign(_) | Token::End) => format!("{token} cannot stand here"),
@@ -217,6 +220,7 @@ impl Parser {
             Token::End => {
                 return Err(SyntaxFault::new(at, "the formula ends where a term is needed"));
             }
+            Token::Sign("=") => return Err(SyntaxFault::new(at, EQUALS)),
             token => {
                 let message = format!("{token} stands where a column or a term is needed");
                 return Err(SyntaxFault::new(at, message));

@@ -133,6 +133,14 @@ pub(super) fn inspect(
             ),
         );
     }
+    if let Some(few) = rare_kind(family, &design, least) {
+        return guard(
+            "outcome",
+            format!(
+                "one kind of outcome of `{text}` (a class; censored times, or those that are not) is in {few} rows only, and min_rows = {least}"
+            ),
+        );
+    }
     for (name, values) in recipe.names().into_iter().zip(&design.columns) {
         if let Some(few) = few(values) {
             return guard(
@@ -195,6 +203,28 @@ fn polynomials(variable: &Variable, table: &Table) -> Result<()> {
     )
 }
 
+/// The rows of a kind of outcome that fewer rows have than the policy allows: of an ordered class, of times that are
+/// known, exceeded, not reached or between bounds, or, of counts, all successes or all failures.
+fn rare_kind(family: Family, design: &Design, least: usize) -> Option<usize> {
+    let second = design.second.as_ref()?;
+    let pairs = || design.response.iter().zip(second);
+    let kind = |(first, second): (&f64, &f64)| match family {
+        _ if family.is_ordinal() => *first as u64,
+        _ if family.is_survival() && first == second => 0,
+        _ if family.is_survival() && *second == f64::INFINITY => 1,
+        _ if family.is_survival() => 2 + u64::from(*first > 0.0),
+        _ => 0,
+    };
+    let mut counts: std::collections::BTreeMap<u64, usize> = Default::default();
+    pairs().map(kind).for_each(|kind| *counts.entry(kind).or_default() += 1);
+    if family.is_binary() {
+        let successes = pairs().map(|(k, _)| k).sum::<f64>() as usize;
+        let failures = pairs().map(|(k, n)| n - k).sum::<f64>() as usize;
+        counts.extend([(1, successes), (2, failures)]);
+    }
+    counts.into_values().find(|count| (1..least).contains(count))
+}
+
 /// The rows of weight 0 left out.
 fn counted(design: Design) -> Design {
     let Some(weights) = &design.weights else { return design };
@@ -204,6 +234,7 @@ fn counted(design: Design) -> Design {
     Design {
         columns: design.columns.iter().map(|c| keep(c)).collect(),
         response: keep(&design.response),
+        second: design.second.as_deref().map(keep),
         offset: design.offset.as_deref().map(keep),
         weights: Some(keep(weights)),
     }
@@ -253,6 +284,12 @@ pub(super) fn within_reason(points: &Points, inspected: &Inspected, policy: &Pol
     if columns.len() != regression.active.len() {
         return Err(Error::input("a model has columns that its design does not have"));
     }
+    // Predictors of Student's t are in the units of the outcome.
+    let response = regression.response();
+    let reach = match regression.family {
+        Family::StudentT => response.mean.abs() + policy.max_predictor * response.sd,
+        _ => policy.max_predictor,
+    };
     let offset = inspected.design.offset.as_deref();
     let ranges: Vec<(f64, f64)> =
         columns.iter().map(|values| range(values)).chain(offset.map(range)).collect();
@@ -266,7 +303,7 @@ pub(super) fn within_reason(points: &Points, inspected: &Inspected, policy: &Pol
             .chain(offset.map(|_| 1.0))
             .collect();
         let largest = largest_predictor(&coefficients, &columns, offset, &ranges, policy);
-        if largest > policy.max_predictor {
+        if largest > reach {
             return refuse(format!(
                 "a point of the model `{name}` gives some row a linear predictor of {largest:.1}, and max_predictor = {} (guard `point`); `scale(x)` and `per sd` priors keep honest points nearer",
                 policy.max_predictor

@@ -1,0 +1,432 @@
+//! Rows of which it is known between which bounds a number lies: censored times, and classes between cutpoints.
+//!
+//! With F a distribution function, a row's likelihood is F(u) − F(l), F(u), 1 − F(l) or the density at u. Of times, u
+//! is (y − η)·s, where s is a scale of which a own parameter is the logarithm; of classes it is a cutpoint less η.
+
+use super::super::functions::{exp2, exp2_less_1, exp2_of_negative, log, log1p};
+use super::super::laws::{excess, normal_sides};
+use super::super::simd::{Cpu, Vector};
+use super::{Found, Law, Outcome, Own};
+use std::f64::consts::{LN_2, LOG2_E};
+use std::marker::PhantomData;
+
+/// A log-likelihood and its first two derivatives.
+type Curve<V> = [V; 3];
+
+/// log(F(u) − F(l)) with its derivatives. Those in a common shift of u and l are not left to sums, which would cancel
+/// where the bounds are near each other.
+#[derive(Clone, Copy)]
+pub(super) struct Span<V> {
+    value: V,
+    in_u: V,
+    in_l: V,
+    uu: V,
+    ul: V,
+    ll: V,
+    shift: V,
+    shift_bend: V,
+}
+
+/// A distribution over the whole line.
+pub(super) trait Distribution: Copy {
+    /// 1 where the own parameter is log s, −1 where it is −log s.
+    const SIGN: f64;
+    /// log F(u).
+    fn below<C: Cpu>(cpu: C, u: C::V) -> Curve<C::V>;
+    /// log(1 − F(l)).
+    fn above<C: Cpu>(cpu: C, l: C::V) -> Curve<C::V>;
+    /// The logarithm of the density, without constants.
+    fn density<C: Cpu>(cpu: C, u: C::V) -> Curve<C::V>;
+    /// log(F(l + gap) − F(l)).
+    fn between<C: Cpu>(cpu: C, l: C::V, gap: C::V) -> Span<C::V>;
+}
+
+/// The standard normal distribution.
+#[derive(Clone, Copy)]
+pub(super) struct Normal;
+/// The distribution of k·log(T/λ) for a Weibull time T: F(u) = 1 − exp(−e^u).
+#[derive(Clone, Copy)]
+pub(super) struct Gumbel;
+/// The standard logistic distribution.
+#[derive(Clone, Copy)]
+pub(super) struct Logistic;
+
+/// A number is known. Its density's factor s is added elsewhere.
+#[derive(Clone, Copy)]
+pub(super) struct Density<D>(PhantomData<D>);
+/// A number exceeds a bound, which is a cutpoint if `CUT`.
+#[derive(Clone, Copy)]
+pub(super) struct Above<D, const CUT: bool>(PhantomData<D>);
+/// A number is below a bound.
+#[derive(Clone, Copy)]
+pub(super) struct Below<D, const CUT: bool>(PhantomData<D>);
+/// A number is between two bounds.
+#[derive(Clone, Copy)]
+pub(super) struct Between<D, const CUT: bool>(PhantomData<D>);
+
+/// The logarithms of scales that are told apart.
+const SCALES: f64 = 300.0;
+/// Beyond, squares would not be numbers.
+const FAR: f64 = 1e150;
+
+/// What bounds are made of: cutpoints, or s.
+#[inline(always)]
+fn prepared<D: Distribution, const CUT: bool>([a, b]: [f64; 2]) -> Own {
+    let scale = || libm::exp((D::SIGN * a).clamp(-SCALES, SCALES));
+    if CUT { [a, b, 0.0, 0.0] } else { [scale(), 0.0, 0.0, 0.0] }
+}
+
+/// Within reach; what is not a number stays so.
+#[inline(always)]
+fn near<C: Cpu>(cpu: C, x: C::V) -> C::V {
+    cpu.splat(FAR).min(cpu.splat(-FAR).max(x))
+}
+
+#[inline(always)]
+fn zero_found<C: Cpu>(cpu: C) -> Found<C::V> {
+    let zero = cpu.splat(0.0);
+    Found {
+        value: zero,
+        slope: zero,
+        bend: zero,
+        cross: [zero; 2],
+        own: [zero; 2],
+        own_bend: [zero; 3],
+    }
+}
+
+/// A curve of (y − η)·s as a function of η and of the own parameter.
+#[inline(always)]
+fn scaled<C: Cpu, D: Distribution>(cpu: C, u: C::V, s: C::V, curve: Curve<C::V>) -> Found<C::V> {
+    let (zero, sign) = (cpu.splat(0.0), cpu.splat(D::SIGN));
+    let [value, first, second] = curve;
+    let pull = u * first;
+    Found {
+        value,
+        slope: zero - s * first,
+        bend: s * s * second,
+        cross: [zero - sign * s * (first + u * second), zero],
+        own: [sign * pull, zero],
+        own_bend: [u * u * second + pull, zero, zero],
+    }
+}
+
+/// A curve of a cutpoint less η, the first or the second of the own parameters.
+#[inline(always)]
+fn cut<C: Cpu>(cpu: C, curve: Curve<C::V>, second_own: bool) -> Found<C::V> {
+    let zero = cpu.splat(0.0);
+    let [value, first, second] = curve;
+    let mut found = Found { value, slope: zero - first, bend: second, ..zero_found(cpu) };
+    let place = usize::from(second_own);
+    found.cross[place] = zero - second;
+    found.own[place] = first;
+    found.own_bend[2 * place] = second;
+    found
+}
+
+impl<D: Distribution> Law for Density<D> {
+    fn prepare(own: [f64; 2]) -> Own {
+        prepared::<D, false>(own)
+    }
+
+    #[inline(always)]
+    fn value<C: Cpu>(cpu: C, eta: C::V, at: Outcome<C::V>, own: &[C::V; 4]) -> C::V {
+        D::density(cpu, near(cpu, (at.y - eta) * own[0]))[0]
+    }
+
+    #[inline(always)]
+    fn derive<C: Cpu>(cpu: C, eta: C::V, at: Outcome<C::V>, own: &[C::V; 4]) -> Found<C::V> {
+        let u = near(cpu, (at.y - eta) * own[0]);
+        scaled::<C, D>(cpu, u, own[0], D::density(cpu, u))
+    }
+}
+
+impl<D: Distribution, const CUT: bool> Law for Above<D, CUT> {
+    fn prepare(own: [f64; 2]) -> Own {
+        prepared::<D, CUT>(own)
+    }
+
+    #[inline(always)]
+    fn value<C: Cpu>(cpu: C, eta: C::V, at: Outcome<C::V>, own: &[C::V; 4]) -> C::V {
+        let l = if CUT { own[1] - eta } else { (at.y - eta) * own[0] };
+        D::above(cpu, near(cpu, l))[0]
+    }
+
+    #[inline(always)]
+    fn derive<C: Cpu>(cpu: C, eta: C::V, at: Outcome<C::V>, own: &[C::V; 4]) -> Found<C::V> {
+        if CUT {
+            return cut(cpu, D::above(cpu, near(cpu, own[1] - eta)), true);
+        }
+        let l = near(cpu, (at.y - eta) * own[0]);
+        scaled::<C, D>(cpu, l, own[0], D::above(cpu, l))
+    }
+}
+
+impl<D: Distribution, const CUT: bool> Law for Below<D, CUT> {
+    fn prepare(own: [f64; 2]) -> Own {
+        prepared::<D, CUT>(own)
+    }
+
+    #[inline(always)]
+    fn value<C: Cpu>(cpu: C, eta: C::V, at: Outcome<C::V>, own: &[C::V; 4]) -> C::V {
+        let u = if CUT { own[0] - eta } else { (at.y - eta) * own[0] };
+        D::below(cpu, near(cpu, u))[0]
+    }
+
+    #[inline(always)]
+    fn derive<C: Cpu>(cpu: C, eta: C::V, at: Outcome<C::V>, own: &[C::V; 4]) -> Found<C::V> {
+        if CUT {
+            return cut(cpu, D::below(cpu, near(cpu, own[0] - eta)), false);
+        }
+        let u = near(cpu, (at.y - eta) * own[0]);
+        scaled::<C, D>(cpu, u, own[0], D::below(cpu, u))
+    }
+}
+
+/// The lower bound and how far the upper one is above it.
+#[inline(always)]
+fn bounds<C: Cpu, const CUT: bool>(
+    cpu: C,
+    eta: C::V,
+    at: Outcome<C::V>,
+    own: &[C::V; 4],
+) -> (C::V, C::V) {
+    let (l, gap) = if CUT {
+        (own[1] - eta, own[0] - own[1])
+    } else {
+        ((at.y - eta) * own[0], (at.z - at.y) * own[0])
+    };
+    // Bounds that meet in rounding would leave nothing between them.
+    (near(cpu, l), near(cpu, gap).max(cpu.splat(1e-290)))
+}
+
+impl<D: Distribution, const CUT: bool> Law for Between<D, CUT> {
+    fn prepare(own: [f64; 2]) -> Own {
+        prepared::<D, CUT>(own)
+    }
+
+    #[inline(always)]
+    fn value<C: Cpu>(cpu: C, eta: C::V, at: Outcome<C::V>, own: &[C::V; 4]) -> C::V {
+        let (l, gap) = bounds::<C, CUT>(cpu, eta, at, own);
+        D::between(cpu, l, gap).value
+    }
+
+    #[inline(always)]
+    fn derive<C: Cpu>(cpu: C, eta: C::V, at: Outcome<C::V>, own: &[C::V; 4]) -> Found<C::V> {
+        let zero = cpu.splat(0.0);
+        let (l, gap) = bounds::<C, CUT>(cpu, eta, at, own);
+        let span = D::between(cpu, l, gap);
+        let Span { value, in_u, in_l, uu, ul, ll, shift, shift_bend } = span;
+        if CUT {
+            return Found {
+                value,
+                slope: zero - shift,
+                bend: shift_bend,
+                cross: [zero - uu - ul, zero - ul - ll],
+                own: [in_u, in_l],
+                own_bend: [uu, ul, ll],
+            };
+        }
+        let (s, sign) = (own[0], cpu.splat(D::SIGN));
+        // Both bounds move with the lower one, and the upper one by the gap more.
+        let pull = l * shift + gap * in_u;
+        let turn = l * shift_bend + gap * (uu + ul);
+        let own_bend = l * (turn + gap * (uu + ul)) + gap * gap * uu;
+        Found {
+            value,
+            slope: zero - s * shift,
+            bend: s * s * shift_bend,
+            cross: [zero - sign * s * (shift + turn), zero],
+            own: [sign * pull, zero],
+            own_bend: [own_bend + pull, zero, zero],
+        }
+    }
+}
+
+/// log(1 + e^x), and 1/(1 + e^−x) with 1/(1 + e^x), neither by subtraction.
+#[inline(always)]
+fn softplus<C: Cpu>(cpu: C, x: C::V) -> [C::V; 3] {
+    let (zero, one) = (cpu.splat(0.0), cpu.splat(1.0));
+    let e = exp2_of_negative(cpu, x.neg_abs() * cpu.splat(LOG2_E));
+    let large = one / (one + e);
+    let small = e * large;
+    [zero.max(x) + log1p(cpu, e), x.pick(large, small), x.pick(small, large)]
+}
+
+/// e^x − 1 for x up to 700.
+#[inline(always)]
+fn expm1<C: Cpu>(cpu: C, x: C::V) -> C::V {
+    let x = cpu.splat(1000.0).min(cpu.splat(-1000.0).max(x * cpu.splat(LOG2_E)));
+    exp2_less_1(cpu, x)
+}
+
+/// log(1 − e^−d) for d > 0, with the first two derivatives.
+#[inline(always)]
+fn rest<C: Cpu>(cpu: C, d: C::V) -> Curve<C::V> {
+    let (zero, one) = (cpu.splat(0.0), cpu.splat(1.0));
+    let rise = expm1(cpu, zero - d);
+    let value = log(cpu, zero - rise);
+    let first = (one + rise) / (zero - rise);
+    [value, first, zero - first * (one + first)]
+}
+
+impl Distribution for Logistic {
+    const SIGN: f64 = -1.0;
+
+    #[inline(always)]
+    fn below<C: Cpu>(cpu: C, u: C::V) -> Curve<C::V> {
+        let zero = cpu.splat(0.0);
+        let [value, p, q] = softplus(cpu, zero - u);
+        [zero - value, p, zero - p * q]
+    }
+
+    #[inline(always)]
+    fn above<C: Cpu>(cpu: C, l: C::V) -> Curve<C::V> {
+        let zero = cpu.splat(0.0);
+        let [value, p, q] = softplus(cpu, l);
+        [zero - value, zero - p, zero - p * q]
+    }
+
+    #[inline(always)]
+    fn density<C: Cpu>(cpu: C, u: C::V) -> Curve<C::V> {
+        let two = cpu.splat(2.0);
+        let [value, p, q] = softplus(cpu, u);
+        [u - two * value, q - p, cpu.splat(0.0) - two * p * q]
+    }
+
+    #[inline(always)]
+    fn between<C: Cpu>(cpu: C, l: C::V, gap: C::V) -> Span<C::V> {
+        let [upper, u1, u2] = Self::below(cpu, l + gap);
+        let [lower, l1, l2] = Self::above(cpu, l);
+        let [part, first, second] = rest(cpu, gap);
+        Span {
+            value: upper + lower + part,
+            in_u: u1 + first,
+            in_l: l1 - first,
+            uu: u2 + second,
+            ul: cpu.splat(0.0) - second,
+            ll: l2 + second,
+            shift: u1 + l1,
+            shift_bend: u2 + l2,
+        }
+    }
+}
+
+/// √(½ log₂e), in which unit the normal tail's polynomials are.
+const PROBIT_UNIT: f64 = 0.849_321_800_288_019_1;
+/// ½ log 2π.
+const HALF_LOG_2PI: f64 = 0.918_938_533_204_672_7;
+
+impl Distribution for Normal {
+    const SIGN: f64 = -1.0;
+
+    #[inline(always)]
+    fn below<C: Cpu>(cpu: C, u: C::V) -> Curve<C::V> {
+        let zero = cpu.splat(0.0);
+        let z = zero - u.neg_abs();
+        let (log_tail, log_head, in_tail, in_head) = normal_sides(cpu, z * cpu.splat(PROBIT_UNIT));
+        let in_tail = in_tail.max(z);
+        let value = u.pick(log_head, log_tail) * cpu.splat(LN_2);
+        let first = u.pick(in_head, in_tail);
+        let beyond = u.pick(z + in_head, excess(cpu, z, in_tail));
+        [value, first, zero - first * beyond]
+    }
+
+    #[inline(always)]
+    fn above<C: Cpu>(cpu: C, l: C::V) -> Curve<C::V> {
+        let zero = cpu.splat(0.0);
+        let [value, first, second] = Self::below(cpu, zero - l);
+        [value, zero - first, second]
+    }
+
+    #[inline(always)]
+    fn density<C: Cpu>(cpu: C, u: C::V) -> Curve<C::V> {
+        let zero = cpu.splat(0.0);
+        let value = u * u * cpu.splat(-0.5) - cpu.splat(HALF_LOG_2PI);
+        [value, zero - u, cpu.splat(-1.0)]
+    }
+
+    #[inline(always)]
+    fn between<C: Cpu>(cpu: C, l: C::V, gap: C::V) -> Span<C::V> {
+        let zero = cpu.splat(0.0);
+        // Where most of it is above 0, its mirror image: Φ is told apart from 0, not from 1.
+        let high = (l + l) + gap;
+        let low = high.pick(zero - l - gap, l);
+        let top = low + gap;
+        let [upper, u1, _] = Self::below(cpu, top);
+        let [lower, l1, _] = Self::below(cpu, low);
+        let rise = expm1(cpu, (lower - upper).min(cpu.splat(-1e-290)));
+        let part = zero - rise;
+        // φ(u)/P and φ(l)/P.
+        let in_top = u1 / part;
+        let in_low = l1 * (cpu.splat(1.0) + rise) / part;
+        let shift = in_top - in_low;
+        let uu = zero - in_top * (top + in_top);
+        let ll = in_low * (low - in_low);
+        let ul = in_top * in_low;
+        let shift_bend = low * in_low - top * in_top - shift * shift;
+        Span {
+            value: upper + log(cpu, part.max(cpu.splat(1e-300))),
+            in_u: high.pick(in_low, in_top),
+            in_l: zero - high.pick(in_top, in_low),
+            uu: high.pick(ll, uu),
+            ul,
+            ll: high.pick(uu, ll),
+            shift: high.pick(zero - shift, shift),
+            shift_bend,
+        }
+    }
+}
+
+/// e^x; what is beyond 10¹⁴⁴, of which the square is still a number, counts as that.
+#[inline(always)]
+fn exp<C: Cpu>(cpu: C, x: C::V) -> C::V {
+    exp2(cpu, cpu.splat(480.0).min(x * cpu.splat(LOG2_E)))
+}
+
+impl Distribution for Gumbel {
+    const SIGN: f64 = 1.0;
+
+    #[inline(always)]
+    fn below<C: Cpu>(cpu: C, u: C::V) -> Curve<C::V> {
+        let one = cpu.splat(1.0);
+        let w = exp(cpu, u);
+        let [value, first, _] = rest(cpu, w);
+        let r = w * first;
+        // Far below, where w is lost beside 1, it is log w.
+        let value = (u + cpu.splat(40.0)).pick(value, u);
+        [value, r, r * (one - r - w)]
+    }
+
+    #[inline(always)]
+    fn above<C: Cpu>(cpu: C, l: C::V) -> Curve<C::V> {
+        let w = cpu.splat(0.0) - exp(cpu, l);
+        [w, w, w]
+    }
+
+    #[inline(always)]
+    fn density<C: Cpu>(cpu: C, u: C::V) -> Curve<C::V> {
+        let w = exp(cpu, u);
+        [u - w, cpu.splat(1.0) - w, cpu.splat(0.0) - w]
+    }
+
+    #[inline(always)]
+    fn between<C: Cpu>(cpu: C, l: C::V, gap: C::V) -> Span<C::V> {
+        let (zero, one) = (cpu.splat(0.0), cpu.splat(1.0));
+        let w = exp(cpu, l);
+        let step = cpu.splat(1e148).min(w * expm1(cpu, gap)).max(cpu.splat(1e-290));
+        let far = w + step;
+        let [part, first, second] = rest(cpu, step);
+        let shift = first * step - w;
+        Span {
+            value: part - w,
+            in_u: far * first,
+            in_l: zero - w * (one + first),
+            uu: far * first + far * far * second,
+            ul: zero - far * w * second,
+            ll: w * w * second - w * (one + first),
+            shift,
+            shift_bend: shift + step * step * second,
+        }
+    }
+}
