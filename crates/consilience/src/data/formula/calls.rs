@@ -306,7 +306,7 @@ pub(super) fn elsewhere(name: &str) -> Option<&'static str> {
         "as.numeric" | "as.integer" | "as.double" => "write the column alone",
         "as.factor" | "as.character" | "C" => "write factor(x)",
         "ordered" | "as.ordered" | "mo" => {
-            "write factor(x) for a level each, or a column of numbers for a slope"
+            "on the right side write factor(x) for a level each, or a column of numbers for a slope; ordered(x) is for outcomes"
         }
         "contr.sum" | "contr.helmert" | "contr.poly" | "contr.treatment" | "contrasts" => {
             "contrasts are against a reference: write relevel(x, ref = \"b\")"

@@ -296,7 +296,6 @@ fn lower(node: &Node) -> Lowered<(Expr, usize)> {
         NodeKind::Binary(Op::In, ..) => {
             return fault("`%in%` is not supported; write x == \"a\" | x == \"b\"".into());
         }
-        NodeKind::Named(..) => return fault("no argument has a name here".into()),
         NodeKind::Call(name, arguments) => {
             let (argument, function) = match (name.as_str(), arguments.len()) {
                 ("log", 2) => calls::logarithm(node.at, arguments)?,
