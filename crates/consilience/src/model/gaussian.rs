@@ -59,6 +59,25 @@ pub struct Gaussian {
     shift: Shift,
 }
 
+/// A Gaussian likelihood with an intercept, in columns around their means: the intercept is then the outcome's level
+/// there, and is determined apart from the other coefficients.
+#[derive(Debug, Clone)]
+pub struct AroundMeans {
+    /// Observations.
+    pub observations: f64,
+    /// The columns' means.
+    pub means: Vec<f64>,
+    /// The outcome's.
+    pub level: f64,
+    /// R of the other columns, with z and ρ: |y − Xβ|² = n(level − α)² + |z − Rβ|² + ρ². A 0 on the diagonal is a
+    /// column that those before it determine.
+    pub root: Matrix,
+    /// z.
+    pub image: Vec<f64>,
+    /// ρ.
+    pub rest: f64,
+}
+
 impl Gaussian {
     /// The likelihood of all rows A = [X, y] with this triangular factor of A'A. What is left of a column
     /// after those before it, and of the outcome after all, is 0 where it is nothing but rounding.
@@ -128,6 +147,26 @@ impl Gaussian {
         let Shift { ways, shifts, level } = &self.shift;
         let shift = Shift { ways: pick(ways), shifts: pick(shifts), level: *level };
         Gaussian::new(factor, self.observations, shift)
+    }
+
+    /// The same around the columns' means: one coefficient is the intercept's, and all others follow in their
+    /// order.
+    pub fn around_means(&self, intercept: usize) -> AroundMeans {
+        let others = (0..self.coefficients()).filter(|&j| j != intercept);
+        let order: Vec<usize> = std::iter::once(intercept).chain(others).collect();
+        let own = self.ordered(&order);
+        let ones = own.root[(0, 0)];
+        let p = order.len() - 1;
+        let part = |i: usize| own.root.row(i)[1..].to_vec();
+        AroundMeans {
+            observations: own.observations,
+            // What is left of the columns' means after the shift, over the column of ones.
+            means: (1..=p).map(|j| own.shift.shifts[j] + own.root[(0, j)] / ones).collect(),
+            level: own.image[0] / ones + own.shift.level,
+            root: Matrix::from_rows(p, p, (1..=p).flat_map(part).collect()),
+            image: own.image[1..].to_vec(),
+            rest: own.rest,
+        }
     }
 
     /// Observations: rows, each counted with its weight.

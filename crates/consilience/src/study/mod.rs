@@ -51,6 +51,7 @@ mod overrides;
 mod prior;
 mod select;
 mod template;
+mod ties;
 mod written;
 
 pub use crate::data::SplitBy;
@@ -66,6 +67,7 @@ pub use prior::{
 };
 pub use select::Select;
 pub use template::template;
+pub(crate) use ties::group_of;
 
 use crate::data::Codebook;
 use crate::data::read::TextFormat;
