@@ -59,7 +59,8 @@ fn bayes_factors_under_mixtures_of_g_are_those_of_quadrature_in_r() {
             let text = case(&attitude(), shards, &format!("coefficients = {prior:?}"), &formulas);
             let found = run(&text);
             for (k, r) in own.iter().enumerate() {
-                let (truth, se) = (r["log_bf"].as_f64().unwrap(), found.models[k + 1].log_evidence.se);
+                let (truth, se) =
+                    (r["log_bf"].as_f64().unwrap(), found.models[k + 1].log_evidence.se);
                 assert!(se.unwrap() < 1e-8, "{prior}: {se:?}");
                 near(factors(&found)[k + 1], truth, 2e-8, &format!("{prior}, {}", formulas[k + 1]));
             }
@@ -71,7 +72,8 @@ fn bayes_factors_under_mixtures_of_g_are_those_of_quadrature_in_r() {
 /// complaints and the scale "medium".
 #[test]
 fn the_documented_bayes_factor_of_attitude() {
-    let text = case(&attitude(), 3, "coefficients = \"jzs\"", &["rating ~ 1", "rating ~ complaints"]);
+    let text =
+        case(&attitude(), 3, "coefficients = \"jzs\"", &["rating ~ 1", "rating ~ complaints"]);
     let found = run(&text);
     let factor = factors(&found)[1].exp();
     near(factor, 417_938.6, 0.5, "Bayes factor");
@@ -83,7 +85,8 @@ fn the_documented_bayes_factor_of_attitude() {
 #[test]
 fn proper_priors_of_level_and_noise_give_whole_evidences() {
     let truth = reference()["proper_jzs"].as_f64().unwrap();
-    let prior = "coefficients = \"jzs(1)\"\nintercept = \"normal(60, 20)\"\nlog_sd = \"normal(2, 1)\"";
+    let prior =
+        "coefficients = \"jzs(1)\"\nintercept = \"normal(60, 20)\"\nlog_sd = \"normal(2, 1)\"";
     let formulas = ["rating ~ complaints + learning", "rating ~ learning + complaints"];
     for shards in [1, 7] {
         let found = run(&case(&attitude(), shards, prior, &formulas));
@@ -168,8 +171,10 @@ fn in_units(scale: f64, offset: f64, outcome: f64) -> String {
 
 #[test]
 fn units_of_columns_and_outcome_do_not_matter() {
-    let formulas = ["rating ~ 1", "rating ~ complaints", "rating ~ complaints + learning + advance"];
-    let priors = ["jzs(wide)", "hyper-g/n(3)", "robust", "g-prior(n)", "normal(0, 1) * sigma per sd"];
+    let formulas =
+        ["rating ~ 1", "rating ~ complaints", "rating ~ complaints + learning + advance"];
+    let priors =
+        ["jzs(wide)", "hyper-g/n(3)", "robust", "g-prior(n)", "normal(0, 1) * sigma per sd"];
     for prior in priors {
         let mut found: Vec<Vec<f64>> = Vec::new();
         for (k, (scale, offset, outcome)) in
@@ -191,10 +196,14 @@ fn units_of_columns_and_outcome_do_not_matter() {
 
 #[test]
 fn powers_and_orthogonal_ones_span_the_same_space() {
-    let formulas =
-        ["rating ~ 1", "rating ~ poly(complaints, 3)", "rating ~ complaints + I(complaints^2) + I(complaints^3)"];
+    let formulas = [
+        "rating ~ 1",
+        "rating ~ poly(complaints, 3)",
+        "rating ~ complaints + I(complaints^2) + I(complaints^3)",
+    ];
     for prior in ["jzs", "hyper-g", "g-prior(n)"] {
-        let found = factors(&run(&case(&attitude(), 5, &format!("coefficients = {prior:?}"), &formulas)));
+        let found =
+            factors(&run(&case(&attitude(), 5, &format!("coefficients = {prior:?}"), &formulas)));
         near(found[1], found[2], 1e-7, prior);
         assert!(found[1] > 5.0);
     }
@@ -246,30 +255,90 @@ fn what_cannot_be_is_refused_with_what_to_do() {
         ("coefficients = \"g-prior(-3)\"", learning(), "", "needs a positive g"),
         ("coefficients = \"g-prior\"", learning(), "", "does not say what g is"),
         ("coefficients = \"hyper-g(2)\"", learning(), "", "needs a number over 2"),
-        ("coefficients = \"jzs(large)\"", learning(), "", "needs a positive scale; write jzs(r), where r is a number or medium, wide or ultrawide"),
-        ("coefficients = \"jzs(1) per sd\"", learning(), "", "is in units of sigma and of the columns already"),
+        (
+            "coefficients = \"jzs(large)\"",
+            learning(),
+            "",
+            "needs a positive scale; write jzs(r), where r is a number or medium, wide or ultrawide",
+        ),
+        (
+            "coefficients = \"jzs(1) per sd\"",
+            learning(),
+            "",
+            "is in units of sigma and of the columns already",
+        ),
         ("coefficients = \"jsz(1)\"", learning(), "", "there is no prior `jsz`"),
         ("default = \"jzs\"", learning(), "", "write coefficients = \"jzs(medium)\""),
         ("coefficients = \"flat\"", learning(), "", "Lindley's paradox"),
         ("log_sd = \"flat\"", learning(), "", "goes with a prior of all coefficients together"),
         ("default = \"normal(0, 1) * sigma\"", learning(), "", "cannot be the prior of log_sd"),
         ("log_sd = \"normal(0, 1) * sigma\"", learning(), "", "is a prior of a coefficient"),
-        ("coefficients = \"cauchy(0, 1) * sigma\"", learning(), "", "only a normal prior around 0 can be multiplied with sigma"),
-        ("coefficients = \"normal(0, 1) * sigmas\"", learning(), "", "nothing but `per sd` and `* sigma` can stand"),
+        (
+            "coefficients = \"cauchy(0, 1) * sigma\"",
+            learning(),
+            "",
+            "only a normal prior around 0 can be multiplied with sigma",
+        ),
+        (
+            "coefficients = \"normal(0, 1) * sigmas\"",
+            learning(),
+            "",
+            "nothing but `per sd` and `* sigma` can stand",
+        ),
         ("coefficients = \"fixed(1) * sigma\"", learning(), "", "a value that is held fixed"),
         (jzs, rating("rating ~ 1"), "", "is a prior of coefficients, and no model has any"),
         (jzs, rating("rating ~ learning - 1"), "", "needs an intercept; add one to the formula"),
-        ("coefficients = \"jzs\"\n[prior.parameters]\nlearning = \"normal(0, 1)\"", learning(), "", "`learning` has the prior `normal(0, 1)` of its own, and coefficients = \"jzs(medium)\" is a prior of all of them together"),
-        ("coefficients = \"jzs\"\n[prior.parameters]\nlearning = \"jzs\"", learning(), "", "is a prior of all coefficients together"),
-        ("coefficients = \"jzs\"\nintercept = \"cauchy(0, 1)\"", learning(), "", "the intercept's prior is flat or normal"),
-        (jzs, rating("rating ~ learning + I(2 * learning)"), "", "the column of `I(2 * learning)` is a combination of those before it"),
+        (
+            "coefficients = \"jzs\"\n[prior.parameters]\nlearning = \"normal(0, 1)\"",
+            learning(),
+            "",
+            "`learning` has the prior `normal(0, 1)` of its own, and coefficients = \"jzs(medium)\" is a prior of all of them together",
+        ),
+        (
+            "coefficients = \"jzs\"\n[prior.parameters]\nlearning = \"jzs\"",
+            learning(),
+            "",
+            "is a prior of all coefficients together",
+        ),
+        (
+            "coefficients = \"jzs\"\nintercept = \"cauchy(0, 1)\"",
+            learning(),
+            "",
+            "the intercept's prior is flat or normal",
+        ),
+        (
+            jzs,
+            rating("rating ~ learning + I(2 * learning)"),
+            "",
+            "the column of `I(2 * learning)` is a combination of those before it",
+        ),
         (jzs, learning(), "combine = \"normal\"", "needs combine = \"exact\""),
-        ("coefficients = \"normal(0, 1) * sigma\"", learning(), "combine = \"normal\"", "the prior normal(0, 1) * sigma of `learning` needs combine = \"exact\""),
+        (
+            "coefficients = \"normal(0, 1) * sigma\"",
+            learning(),
+            "combine = \"normal\"",
+            "the prior normal(0, 1) * sigma of `learning` needs combine = \"exact\"",
+        ),
         (jzs, learning(), "statistics = false", "set statistics = true"),
         (jzs, learning(), "local = \"nuts+warp3\"", "no shard has an evidence of its own"),
-        ("coefficients = \"normal(0, 1) * sigma\"", vec![("learning > 50 ~ advance", "logistic")], "", "which a logistic model does not have; leave out `* sigma`"),
-        (jzs, vec![("rating ~ learning", "negative-binomial")], "", "is for gaussian, logistic, probit and poisson models"),
-        (jzs, vec![("rating ~ learning", "gaussian"), ("log(rating) ~ learning", "gaussian")], "", "cannot be compared"),
+        (
+            "coefficients = \"normal(0, 1) * sigma\"",
+            vec![("learning > 50 ~ advance", "logistic")],
+            "",
+            "which a logistic model does not have; leave out `* sigma`",
+        ),
+        (
+            jzs,
+            vec![("rating ~ learning", "negative-binomial")],
+            "",
+            "is for gaussian, logistic, probit and poisson models",
+        ),
+        (
+            jzs,
+            vec![("rating ~ learning", "gaussian"), ("log(rating) ~ learning", "gaussian")],
+            "",
+            "cannot be compared",
+        ),
         (jzs, rating("rating ~ rating"), "", ""),
     ];
     for (prior, models, evidence, expected) in cases {

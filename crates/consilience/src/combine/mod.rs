@@ -28,7 +28,9 @@ pub use normal::{Consensus, consensus};
 pub use posterior::PosteriorDraws;
 pub(crate) use posterior::consensus_draws;
 pub use statistics::Pool;
-pub(crate) use statistics::{has_statistics, statistics_of};
+pub(crate) use statistics::{
+    gaussian_of, ground_of, has_statistics, independent_columns, statistics_of,
+};
 pub(crate) use ties::refuse_ties;
 pub use votes::{Baseline, ModelWarning};
 pub(crate) use votes::{upsampled, votes};

@@ -18,7 +18,8 @@ use crate::estimate::{InSigma, Linear, Weighted, newton};
 use crate::fit::{Diagnostics, FitOrder, Summary, fit};
 use crate::math::{Stream, stream};
 use crate::model::{
-    Centred, Coordinates, Gaussian, Joint, Likelihood, Model, Prior, Subposterior, Tie, Warped,
+    AroundMeans, Centred, Coordinates, GPrior, Gaussian, Joint, Likelihood, Model, Prior,
+    Subposterior, Tie, Warped,
 };
 use crate::question::{Answer, Answers, Expand, Points, Question, Statistics, Weigh};
 use crate::study::{Combine, EvidenceOptions, Local, Schedule};
@@ -132,8 +133,8 @@ fn without_each(parts: &[Centred], columns: usize) -> Vec<Centred> {
     without
 }
 
-/// A model on rows that are known by their statistics, its columns in these places.
-fn target(part: &Centred, model: &Model, places: &Places, share: f64) -> Subposterior {
+/// A Gaussian model on rows that are known by their statistics, its columns in these places.
+pub(crate) fn gaussian_of(part: &Centred, model: &Model, places: &Places) -> Gaussian {
     let mut taken: Vec<(usize, f64)> = places.offsets.iter().map(|&place| (place, 1.0)).collect();
     let mut free = Vec::new();
     for (parameter, &place) in model.parameters.iter().zip(&places.columns) {
@@ -142,7 +143,13 @@ fn target(part: &Centred, model: &Model, places: &Places, share: f64) -> Subpost
             None => free.push(place),
         }
     }
-    let likelihood = Likelihood::of_gaussian(part.gaussian(&free, &taken), fixed_log_sd(model));
+    part.gaussian(&free, &taken)
+}
+
+/// The same as a target.
+fn target(part: &Centred, model: &Model, places: &Places, share: f64) -> Subposterior {
+    let gaussian = gaussian_of(part, model, places);
+    let likelihood = Likelihood::of_gaussian(gaussian, fixed_log_sd(model));
     Subposterior::new(Arc::new(likelihood), model.free_priors(), share, model.start())
 }
 
@@ -183,11 +190,23 @@ fn quadrature(evidence: Evidence, closed_form: bool, draws: Option<PosteriorDraw
 
 /// A model under a prior of all its coefficients together, on rows that are known by their statistics.
 fn zellner(model: &Model, joint: &Joint, gaussian: &Gaussian) -> Result<Zellner> {
-    let (ground, intercept) = ground(model, joint)?;
+    let (ground, intercept) = ground_of(model, joint)?;
     let Some((group, scale)) = joint.group() else {
         return Err(Error::numeric("there is no prior of all coefficients together"));
     };
     let rows = gaussian.around_means(intercept);
+    independent_columns(model, group, &rows, intercept)?;
+    let spread = group.spread(rows.observations, rows.image.len(), scale);
+    Zellner::new(rows, intercept, spread, ground)
+}
+
+/// Fails where a column is a combination of those before it: then there is no such prior.
+pub(crate) fn independent_columns(
+    model: &Model,
+    group: GPrior,
+    rows: &AroundMeans,
+    intercept: usize,
+) -> Result<()> {
     let names: Vec<&str> = model.free().map(|p| p.name.as_str()).collect();
     if let Some(j) = (0..rows.image.len()).find(|&j| rows.root[(j, j)] == 0.0) {
         let name = names[if j < intercept { j } else { j + 1 }];
@@ -196,13 +215,12 @@ fn zellner(model: &Model, joint: &Joint, gaussian: &Gaussian) -> Result<Zellner>
         );
         return Err(Error::input(message).for_model(&model.name));
     }
-    let spread = group.spread(rows.observations, rows.image.len(), scale);
-    Zellner::new(rows, intercept, spread, ground)
+    Ok(())
 }
 
 /// The priors of a model's level and of log σ beside one of all coefficients together, and the intercept's number among
 /// the free parameters.
-pub(crate) fn ground(model: &Model, joint: &Joint) -> Result<(Ground, usize)> {
+pub(crate) fn ground_of(model: &Model, joint: &Joint) -> Result<(Ground, usize)> {
     let mut free = 0..;
     let mut intercept = None;
     for (j, parameter) in model.coefficients().iter().enumerate() {

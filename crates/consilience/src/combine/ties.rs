@@ -39,7 +39,10 @@ pub(crate) fn refuse_ties(setting: &Setting) -> Result<()> {
         return refuse_fits(setting);
     }
     if setting.model.is_gaussian() && !has_statistics(&setting.model, options) {
-        return wrong("is computed from the statistics of all rows; set statistics = true under [evidence]".into());
+        return wrong(
+            "is computed from the statistics of all rows; set statistics = true under [evidence]"
+                .into(),
+        );
     }
     if setting.extras.leave_one_out && joint.group().is_some() {
         return wrong("is settled by all rows, and without a shard's it would be another prior; do without --leave-one-out, or give the coefficients priors of their own".into());

@@ -17,8 +17,7 @@ pub(super) fn prior_conflict(setting: &Setting, evidence: &Evidence) -> Option<W
         Tie::None => (mean - p.prior.centre()).abs() / p.prior.spread(),
         _ => 0.0,
     };
-    let distances: Vec<f64> =
-        model.free().zip(&evidence.mean).zip(&ties).map(distance).collect();
+    let distances: Vec<f64> = model.free().zip(&evidence.mean).zip(&ties).map(distance).collect();
     let far = distances.iter().filter(|d| **d > FAR).count();
     let (worst, parameter) =
         distances.iter().zip(model.free()).max_by(|a, b| a.0.total_cmp(b.0))?;

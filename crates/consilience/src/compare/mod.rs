@@ -429,8 +429,7 @@ fn parameters(setting: &Setting, evidence: &Evidence) -> Vec<ParameterResult> {
                 (mean, sd, [at(0), at(1), at(2)])
             }
         };
-        let (name, prior) =
-            (parameter.name.clone(), setting.joint.text(number, parameter.prior));
+        let (name, prior) = (parameter.name.clone(), setting.joint.text(number, parameter.prior));
         ParameterResult { name, mean, sd, low, median, high, prior }
     })
     .collect()

@@ -26,7 +26,9 @@ pub(super) fn turned(scales: &[ScaledPriors], prior: &[f64]) -> Option<Warning> 
             if a == b {
                 continue;
             }
-            let (Some(here), Some(there)) = (ahead(one, a, b), ahead(other, b, a)) else { continue };
+            let (Some(here), Some(there)) = (ahead(one, a, b), ahead(other, b, a)) else {
+                continue;
+            };
             let message = format!(
                 "which model is the best depends on how wide the coefficients' priors are: with {} times their scales `{}` is ahead of `{}` by {here:.2} nats, with {} times the other way round by {there:.2}",
                 one.scale, one.best, other.best, other.scale

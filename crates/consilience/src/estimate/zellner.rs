@@ -377,8 +377,7 @@ impl Zellner {
                     let own = self.ground.log_density(&self.sums, self.sums.misfit(g), u)
                         + outside(&self.sums, g);
                     let prior = outer.map_or(0.0, |_| self.spread.log_density(v));
-                    let taken = outer.map_or(line.log_integral, |node| node.height)
-                        + node.height
+                    let taken = outer.map_or(line.log_integral, |node| node.height) + node.height
                         - line.log_integral;
                     let (level, variance) = self.level(u);
                     let shrink = g / (1.0 + g);

@@ -120,9 +120,7 @@ impl GSpread {
     pub fn log_density(&self, v: f64) -> f64 {
         match self.law {
             Law::At(_) => 0.0,
-            Law::InverseGamma { rate } => {
-                0.5 * (log(rate) - v) - lgamma(0.5) - rate * exp(-v)
-            }
+            Law::InverseGamma { rate } => 0.5 * (log(rate) - v) - lgamma(0.5) - rate * exp(-v),
             Law::Hyper { a, .. } => log(0.5 * (a - 2.0)) + v - 0.5 * a * softplus(v),
             Law::Robust { .. } => -std::f64::consts::LN_2 + v - 1.5 * softplus(v),
         }
@@ -222,7 +220,6 @@ impl std::fmt::Display for GPrior {
     }
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -244,7 +241,8 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
-        for text in ["jzs(medium)", "jzs(0.3)", "g-prior(n)", "g-prior(12)", "hyper-g(3)", "robust"] {
+        for text in ["jzs(medium)", "jzs(0.3)", "g-prior(n)", "g-prior(12)", "hyper-g(3)", "robust"]
+        {
             assert_eq!(text.parse::<GPrior>().unwrap().to_string(), text);
         }
         assert_eq!("g-prior(\"n\")".parse::<GPrior>().unwrap(), GPrior::Unit);

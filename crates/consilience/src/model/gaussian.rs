@@ -78,6 +78,29 @@ pub struct AroundMeans {
     pub rest: f64,
 }
 
+impl AroundMeans {
+    /// The same with these columns alone, whose coefficients are in this order.
+    pub fn part(&self, columns: &[usize]) -> AroundMeans {
+        let column = |j: usize| -> Vec<f64> {
+            (0..self.image.len()).map(|i| self.root[(i, j)]).chain([0.0]).collect()
+        };
+        let mut all: Vec<Vec<f64>> = columns.iter().map(|&j| column(j)).collect();
+        all.push(self.image.iter().copied().chain([self.rest]).collect());
+        let slices: Vec<&[f64]> = all.iter().map(Vec::as_slice).collect();
+        let factor = Triangle::of_columns(&slices).into_root();
+        let p = columns.len();
+        let row = |i: usize| factor.row(i)[..p].to_vec();
+        AroundMeans {
+            observations: self.observations,
+            means: columns.iter().map(|&j| self.means[j]).collect(),
+            level: self.level,
+            root: Matrix::from_rows(p, p, (0..p).flat_map(row).collect()),
+            image: (0..p).map(|i| factor[(i, p)]).collect(),
+            rest: factor[(p, p)].abs(),
+        }
+    }
+}
+
 impl Gaussian {
     /// The likelihood of all rows A = [X, y] with this triangular factor of A'A. What is left of a column
     /// after those before it, and of the outcome after all, is 0 where it is nothing but rounding.

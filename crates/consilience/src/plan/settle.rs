@@ -2,7 +2,9 @@
 
 use super::outline::{at_formula, in_study};
 use super::units;
-use crate::combine::{Extras, Pool, Setting, has_statistics, is_sought, refuse_ties, statistics_of};
+use crate::combine::{
+    Extras, Pool, Setting, has_statistics, is_sought, refuse_ties, statistics_of,
+};
 use crate::data::{Ask, INTERCEPT, Recipe, Request, ResponseKind, Shared, Terms, agree_or_blame};
 use crate::engine::Session;
 use crate::math::Matrix;
@@ -12,7 +14,7 @@ use crate::question::{
 };
 use crate::study::{
     Combine, ModelSpec, ParameterName, PriorSpec, Role, SelectBy, ShareRule, Study, group_of,
-    resolve_priors,    unmatched_study_priors,
+    resolve_priors, unmatched_study_priors,
 };
 use crate::target::Expansion;
 use crate::{Error, Level, Place, Result, Warning};

@@ -67,15 +67,21 @@ impl std::str::FromStr for PriorSpec {
         let per_sd = PriorSpec::per_sd(prior);
         match (words.as_slice(), prior) {
             ([], _) => Ok(prior.into()),
-            (["per", "sd"] | ["*", "sigma"] | ["*", "sigma", "per", "sd"] | ["per", "sd", "*", "sigma"], Prior::Fixed { .. }) => {
-                Err(Error::input(format!(
-                    "`{prior} {}`: a value that is held fixed is in the parameter's own units; write {prior}",
-                    words.join(" ")
-                )))
-            }
+            (
+                ["per", "sd"]
+                | ["*", "sigma"]
+                | ["*", "sigma", "per", "sd"]
+                | ["per", "sd", "*", "sigma"],
+                Prior::Fixed { .. },
+            ) => Err(Error::input(format!(
+                "`{prior} {}`: a value that is held fixed is in the parameter's own units; write {prior}",
+                words.join(" ")
+            ))),
             (["per", "sd"], _) => Ok(per_sd),
             (["*", "sigma"], _) => in_sigma(text, prior.into()),
-            (["*", "sigma", "per", "sd"] | ["per", "sd", "*", "sigma"], _) => in_sigma(text, per_sd),
+            (["*", "sigma", "per", "sd"] | ["per", "sd", "*", "sigma"], _) => {
+                in_sigma(text, per_sd)
+            }
             _ => Err(Error::input(format!(
                 "`{}` has `{}` behind the prior, where nothing but `per sd` and `* sigma` can stand; write {prior}, or {prior} per sd",
                 clip(text),
@@ -90,7 +96,9 @@ fn group_of(text: &str) -> Result<PriorSpec> {
     let end = text.rfind(')').map_or(text.len(), |at| at + 1);
     let (own, tail) = text.split_at(end);
     let (own, tail) = match own.split_once(' ') {
-        Some((own, more)) if !own.contains('(') && !more.trim_start().starts_with('(') => (own, more),
+        Some((own, more)) if !own.contains('(') && !more.trim_start().starts_with('(') => {
+            (own, more)
+        }
         _ => (own, tail),
     };
     let prior: GPrior = own.parse()?;

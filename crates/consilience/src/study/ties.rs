@@ -81,7 +81,9 @@ pub(super) fn tied(
                     "`{name}` has the prior `{spec}` of its own, and coefficients = \"{group}\" is a prior of all of them together; leave out one of the two, or hold `{name}` fixed"
                 ));
             }
-            Role::Intercept if !matches!(spec.prior, Prior::Normal { .. }) || spec.tie == Tie::Sigma => {
+            Role::Intercept
+                if !matches!(spec.prior, Prior::Normal { .. }) || spec.tie == Tie::Sigma =>
+            {
                 return wrong(format!(
                     "with coefficients = \"{group}\" the intercept's prior is flat or normal, not `{spec}`"
                 ));
