@@ -9,6 +9,7 @@ mod exact;
 mod homogeneity;
 mod jump;
 mod leave_one_out;
+mod mixture;
 mod normal;
 mod posterior;
 mod rank;
@@ -348,6 +349,7 @@ impl<'a> Combining<'a> {
                     let number = numbers.next().expect("numbers do not end");
                     Box::new(statistics::Pooled::new(own, all.clone(), number))
                 }
+                _ if mixture::suits(setting) => Box::new(mixture::Mixture::new(own)),
                 _ => Box::new(exact::Exact::new(own)),
             };
             let setting = setting.clone();

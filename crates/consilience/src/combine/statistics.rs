@@ -210,12 +210,17 @@ pub(crate) fn independent_columns(
     let names: Vec<&str> = model.free().map(|p| p.name.as_str()).collect();
     if let Some(j) = (0..rows.image.len()).find(|&j| rows.root[(j, j)] == 0.0) {
         let name = names[if j < intercept { j } else { j + 1 }];
-        let message = format!(
-            "coefficients = \"{group}\" needs columns none of which the others determine, and the column of `{name}` is a combination of those before it; leave it out, or give the coefficients priors of their own, as in \"normal(0, 1) per sd\""
-        );
-        return Err(Error::input(message).for_model(&model.name));
+        return Err(determined(model, &group.to_string(), name));
     }
     Ok(())
+}
+
+/// The error of a column that others determine.
+pub(super) fn determined(model: &Model, group: &str, name: &str) -> Error {
+    let message = format!(
+        "coefficients = \"{group}\" needs columns none of which the others determine, and the column of `{name}` is a combination of those before it; leave it out, or give the coefficients priors of their own, as in \"normal(0, 1) per sd\""
+    );
+    Error::input(message).for_model(&model.name)
 }
 
 /// The priors of a model's level and of log σ beside one of all coefficients together, and the intercept's number among
