@@ -197,13 +197,17 @@ impl Mixture {
         let mut warnings = Vec::new();
         for (evidence, share) in evidences.iter().zip(&shares) {
             // What is wrong at a g that nobody believes in does not matter.
-            for warning in evidence.warnings.iter().filter(|w| w.level < Level::Unreliable || *share > 1e-3) {
+            for warning in
+                evidence.warnings.iter().filter(|w| w.level < Level::Unreliable || *share > 1e-3)
+            {
                 if warnings.iter().all(|known: &crate::Warning| known.code != warning.code) {
                     warnings.push(warning.clone());
                 }
             }
         }
-        warnings.retain(|w| w.code != "se-target" || log_z.se.unwrap_or(0.0) > self.setting.options.se_target);
+        warnings.retain(|w| {
+            w.code != "se-target" || log_z.se.unwrap_or(0.0) > self.setting.options.se_target
+        });
         let draws = joined(&frame, evidences, &shares);
         Ok(Evidence {
             diagnostics,
@@ -224,8 +228,7 @@ impl Frame {
         let d = model.dim();
         let others: Vec<usize> = (0..d).filter(|&j| j != intercept).collect();
         let own = -null.hessian[(intercept, intercept)];
-        let means: Vec<f64> =
-            others.iter().map(|&j| -null.hessian[(intercept, j)] / own).collect();
+        let means: Vec<f64> = others.iter().map(|&j| -null.hessian[(intercept, j)] / own).collect();
         let p = others.len();
         let mut metric = Matrix::zeros(p, p);
         for (a, &i) in others.iter().enumerate() {
@@ -373,7 +376,8 @@ impl Nodes {
         }
         let (grid, heights) = grid(&self.spread, &self.parabola);
         let top = heights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let mut inside = grid.iter().zip(&heights).filter(|(_, h)| **h > top - LOW).map(|(v, _)| *v);
+        let mut inside =
+            grid.iter().zip(&heights).filter(|(_, h)| **h > top - LOW).map(|(v, _)| *v);
         let low = inside.next().unwrap_or(0.0);
         let high = inside.last().unwrap_or(low);
         (0..NODES).map(|k| low + (high - low) * k as f64 / (NODES - 1) as f64).collect()
