@@ -2,7 +2,7 @@
 
 use crate::shell::word;
 use crate::text::{counted, grouped, list};
-use consilience::model::Model;
+use consilience::combine::Setting;
 use consilience::plan::Plan;
 use consilience::study::{Combine, Local, Select, ShareRule};
 use std::fmt::Write;
@@ -33,7 +33,7 @@ pub fn of(plan: &Plan, study: &Path) -> String {
             spec.family,
             counted(setting.model.dim(), "free parameter"),
         );
-        out += &priors(&setting.model);
+        out += &priors(setting);
     }
     let own = plan.settings.iter().flat_map(|setting| {
         setting.warnings.iter().map(|w| (Some(setting.model.name.as_str()), w))
@@ -132,10 +132,10 @@ fn evidence(plan: &Plan) -> String {
 }
 
 /// Parameters by prior: names that share one stand together.
-fn priors(model: &Model) -> String {
+fn priors(setting: &Setting) -> String {
     let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
-    for parameter in &model.parameters {
-        let prior = parameter.prior.rounded().to_string();
+    for (number, parameter) in setting.model.parameters.iter().enumerate() {
+        let prior = setting.joint.text(number, parameter.prior.rounded());
         match groups.iter_mut().find(|(known, _)| *known == prior) {
             Some((_, names)) => names.push(&parameter.name),
             None => groups.push((prior, vec![&parameter.name])),

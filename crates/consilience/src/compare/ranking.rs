@@ -40,3 +40,38 @@ pub(super) fn turned(scales: &[ScaledPriors], prior: &[f64]) -> Option<Warning> 
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimate::Estimate;
+
+    fn at(scale: f64, first: f64, second: f64, se: f64) -> ScaledPriors {
+        let model = |name: &str, value: f64| ScaledModel {
+            name: name.to_string(),
+            log_evidence: Estimate::new(value, se),
+            log_bayes_factor: Estimate::ZERO,
+            probability: 0.5,
+            warnings: Vec::new(),
+        };
+        let best = if first > second { "a" } else { "b" };
+        ScaledPriors {
+            scale,
+            best: best.to_string(),
+            reordered: false,
+            models: vec![model("a", first), model("b", second)],
+        }
+    }
+
+    #[test]
+    fn a_ranking_turns_only_near_the_priors_and_beyond_the_error() {
+        let even = [0.5, 0.5];
+        let turns = [at(0.5, 1.0, 0.0, 0.01), at(1.0, 0.5, 0.0, 0.01), at(2.0, 0.0, 0.3, 0.01)];
+        let warning = turned(&turns, &even).unwrap();
+        assert_eq!((warning.code.as_str(), warning.value), ("prior-ranking", Some(0.3)));
+        // Within the error, far from the study's own scales, or not at all.
+        assert!(turned(&[at(0.5, 1.0, 0.0, 0.01), at(2.0, 0.0, 0.02, 0.01)], &even).is_none());
+        assert!(turned(&[at(1.0, 1.0, 0.0, 0.01), at(10.0, 0.0, 1.0, 0.01)], &even).is_none());
+        assert!(turned(&[at(0.5, 1.0, 0.0, 0.01), at(2.0, 0.2, 0.1, 0.01)], &even).is_none());
+    }
+}
