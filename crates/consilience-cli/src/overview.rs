@@ -3,7 +3,7 @@
 use crate::shell::word;
 use crate::text::layout::{WIDTH, wrapped};
 use crate::text::{ShardNames, counted, grouped, list_of};
-use consilience::model::Model;
+use consilience::combine::Setting;
 use consilience::plan::Plan;
 use consilience::study::{Combine, Local, Select, ShareRule};
 use std::fmt::Write;
@@ -30,7 +30,7 @@ pub fn of(plan: &Plan, study: &Path) -> String {
         out += &line(&format!("model {}", i + 1), spec.name.clone());
         out += &line("", plan.formulas[i].clone());
         out += &line("", format!("{}, {free}{prior}", spec.family));
-        out += &priors(&setting.model);
+        out += &priors(setting);
     }
     let own = plan.settings.iter().flat_map(|setting| {
         setting.warnings.iter().map(|w| (Some(setting.model.name.as_str()), w))
@@ -139,10 +139,10 @@ fn evidence(plan: &Plan) -> String {
 }
 
 /// Parameters by prior: names that share one stand together.
-fn priors(model: &Model) -> String {
+fn priors(setting: &Setting) -> String {
     let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
-    for parameter in &model.parameters {
-        let prior = parameter.prior.rounded().to_string();
+    for (number, parameter) in setting.model.parameters.iter().enumerate() {
+        let prior = setting.joint.text(number, parameter.prior.rounded());
         match groups.iter_mut().find(|(known, _)| *known == prior) {
             Some((_, names)) => names.push(&parameter.name),
             None => groups.push((prior, vec![&parameter.name])),

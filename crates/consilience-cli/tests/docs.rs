@@ -485,3 +485,53 @@ fn every_field_of_a_sweep_is_described() {
         .collect();
     assert_eq!(described, known, "docs/sweep.md (left) and the program (right) differ");
 }
+
+/// The study of docs/priors.md with another prior of the coefficients, and flags: the log Bayes factor of the larger
+/// model at every scale.
+fn of_mass(folder: &Path, prior: &str, flags: &[&str]) -> Value {
+    let text = page("priors.md");
+    let study = blocks(&text).into_iter().find(|b| b.language == "toml").expect("a study").text;
+    let data = root().join("data/pima_tr.csv");
+    let study = study.replace("data/pima_tr.csv", &data.display().to_string());
+    let study = study.replace("normal(0, 1) per sd", prior);
+    let path = folder.join("glucose.toml");
+    std::fs::write(&path, study).expect("a file");
+    compare(&path, flags)
+}
+
+#[test]
+fn the_numbers_of_the_page_on_priors_are_the_programs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = page("priors.md");
+    let number = |cell: &String| cell.parse::<f64>().expect("a number");
+    let gap = |models: &Value| {
+        let value = |k: usize| models[k]["log_evidence"]["value"].as_f64().expect("a number");
+        value(1) - value(0)
+    };
+    let shown = rows(&section(&text, "Lindley's paradox"));
+    let scales: Vec<String> = shown.iter().map(|(scale, _)| scale.clone()).collect();
+    let found =
+        of_mass(folder.path(), "normal(0, 1) per sd", &["--prior-scale", &scales.join(",")]);
+    assert_eq!(shown.len(), 8);
+    for ((scale, cells), real) in
+        shown.iter().zip(found["prior_sensitivity"].as_array().expect("a list"))
+    {
+        assert_eq!(scale.parse::<f64>().ok(), real["scale"].as_f64());
+        assert!((number(&cells[0]) - gap(&real["models"])).abs() < 6e-4, "at {scale}");
+        let probability = real["models"][1]["probability"].as_f64().expect("a number");
+        assert!((number(&cells[1]) - probability).abs() < 6e-4, "at {scale}");
+    }
+    let codes: Vec<&str> = found["warnings"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|w| w["code"].as_str())
+        .collect();
+    assert!(codes.contains(&"prior-ranking"), "{codes:?}");
+    let shown = rows(&section(&text, "Side by side"));
+    assert_eq!(shown.len(), 11);
+    for (prior, cells) in shown {
+        let found = of_mass(folder.path(), &prior, &[]);
+        assert!((number(&cells[0]) - gap(&found["models"])).abs() < 6e-4, "{prior}");
+    }
+}

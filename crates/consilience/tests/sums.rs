@@ -61,7 +61,13 @@ fn cases() -> Vec<Case> {
     let mut laplace = Case::new("pima_tr.csv", 4);
     laplace.prior = "coefficients = \"laplace(0, 0.5)\"".into();
     laplace.model("bmi ~ scale(glu) + scale(age) + type", "gaussian");
-    vec![logistic, gaussian, laplace]
+    let mut tied = Case::new("pima_tr.csv", 3);
+    (tied.default, tied.prior) = (String::new(), "coefficients = \"jzs\"".into());
+    tied.model("bmi ~ 1", "gaussian").model("bmi ~ glu + age", "gaussian");
+    let mut classes = Case::new("pima_tr.csv", 3);
+    (classes.default, classes.prior) = (String::new(), "coefficients = \"g-prior(n)\"".into());
+    classes.model("type ~ glu + age", "logistic");
+    vec![logistic, gaussian, laplace, tied, classes]
 }
 
 #[test]

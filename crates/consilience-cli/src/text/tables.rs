@@ -67,7 +67,11 @@ pub fn parameters(comparison: &Comparison) -> String {
         rows.extend(model.parameters.iter().map(|p| {
             let n = |x| value(x, p.sd);
             let sd = if p.sd > 0.0 { n(p.sd) } else { "fixed".into() };
-            let prior = p.prior.parse::<Prior>().map(|prior| prior.rounded().to_string());
+            let (own, sigma) = match p.prior.strip_suffix(" * sigma") {
+                Some(own) => (own, " * sigma"),
+                None => (p.prior.as_str(), ""),
+            };
+            let prior = own.parse::<Prior>().map(|prior| format!("{}{sigma}", prior.rounded()));
             let prior = prior.unwrap_or_else(|_| p.prior.clone());
             [p.name.clone(), n(p.mean), sd, n(p.low), n(p.median), n(p.high), prior]
         }));

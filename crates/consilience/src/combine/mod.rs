@@ -9,10 +9,12 @@ mod exact;
 mod homogeneity;
 mod jump;
 mod leave_one_out;
+mod mixture;
 mod normal;
 mod posterior;
 mod rank;
 mod statistics;
+mod ties;
 mod votes;
 mod ways;
 
@@ -27,7 +29,10 @@ pub use normal::{Consensus, consensus};
 pub use posterior::PosteriorDraws;
 pub(crate) use posterior::consensus_draws;
 pub use statistics::Pool;
-pub(crate) use statistics::{has_statistics, statistics_of};
+pub(crate) use statistics::{
+    gaussian_of, ground_of, has_statistics, independent_columns, statistics_of,
+};
+pub(crate) use ties::refuse_ties;
 pub use votes::{Baseline, ModelWarning};
 pub(crate) use votes::{upsampled, votes};
 pub use ways::Ways;
@@ -38,7 +43,7 @@ use crate::estimate::search::Peak;
 use crate::estimate::{Estimate, Importance};
 use crate::fit::{Diagnostics, FitOrder, Summary};
 use crate::math::{Cholesky, Matrix};
-use crate::model::{Model, Share};
+use crate::model::{Joint, Model, Share};
 use crate::question::{Answers, Fit, Points, Question, SurveyAnswer};
 use crate::sample::{Chain, Sample};
 use crate::study::{Combine, EvidenceOptions};
@@ -53,6 +58,8 @@ use std::sync::Arc;
 pub struct Setting {
     /// The model.
     pub model: Arc<Model>,
+    /// Which of its priors are tied to others: then those of the model only stand in for them.
+    pub joint: Joint,
     /// How the prior is shared out.
     pub share: Share,
     /// How many shards there are.
@@ -297,6 +304,7 @@ pub(crate) trait Combination {
 
 /// Computes the evidence of every model.
 pub fn combine(session: &Session, settings: &[Setting]) -> Result<Vec<Evidence>> {
+    ties::refuse_incomparable(settings)?;
     let mut combining = Combining::new(session);
     combining.add(settings)?;
     while combining.round()? {}
@@ -329,6 +337,7 @@ impl<'a> Combining<'a> {
         let statistics = statistics::gather(self.session, settings)?;
         let mut numbers = 0..;
         for setting in settings {
+            refuse_ties(setting)?;
             let own = setting.clone();
             let machine: Box<dyn Combination> = match (setting.options.combine, &statistics) {
                 (Combine::Normal | Combine::NormalUncorrected, _) => {
@@ -340,6 +349,7 @@ impl<'a> Combining<'a> {
                     let number = numbers.next().expect("numbers do not end");
                     Box::new(statistics::Pooled::new(own, all.clone(), number))
                 }
+                _ if mixture::suits(setting) => Box::new(mixture::Mixture::new(own)),
                 _ => Box::new(exact::Exact::new(own)),
             };
             let setting = setting.clone();

@@ -13,11 +13,13 @@ use super::{
 };
 use crate::data::{Places, Recipe, union};
 use crate::engine::Session;
-use crate::estimate::{Linear, newton};
+use crate::estimate::zellner::{Ground, Zellner};
+use crate::estimate::{InSigma, Linear, Weighted, newton};
 use crate::fit::{Diagnostics, FitOrder, Summary, fit};
-use crate::math::stream;
+use crate::math::{Stream, stream};
 use crate::model::{
-    Centred, Coordinates, Gaussian, Likelihood, Model, Regression, Subposterior, Warped,
+    AroundMeans, Centred, Coordinates, GPrior, Gaussian, Joint, Likelihood, Model, Prior,
+    Regression, Subposterior, Tie, Warped,
 };
 use crate::question::{Answer, Answers, Expand, Points, Question, Statistics, Weigh};
 use crate::study::{Combine, EvidenceOptions, Local, Schedule};
@@ -129,8 +131,8 @@ fn without_each(parts: &[Centred], columns: usize) -> Vec<Centred> {
     without
 }
 
-/// A model on rows that are known by their statistics, its columns in these places.
-fn target(part: &Centred, model: &Model, places: &Places, share: f64) -> Subposterior {
+/// A Gaussian model on rows that are known by their statistics, its columns in these places.
+pub(crate) fn gaussian_of(part: &Centred, model: &Model, places: &Places) -> Gaussian {
     let mut taken: Vec<(usize, f64)> = places.offsets.iter().map(|&place| (place, 1.0)).collect();
     let mut free = Vec::new();
     for (parameter, &place) in model.parameters.iter().zip(&places.columns) {
@@ -139,7 +141,13 @@ fn target(part: &Centred, model: &Model, places: &Places, share: f64) -> Subpost
             None => free.push(place),
         }
     }
-    let likelihood = Likelihood::of_gaussian(part.gaussian(&free, &taken), fixed_log_sd(model));
+    part.gaussian(&free, &taken)
+}
+
+/// The same as a target.
+fn target(part: &Centred, model: &Model, places: &Places, share: f64) -> Subposterior {
+    let gaussian = gaussian_of(part, model, places);
+    let likelihood = Likelihood::of_gaussian(gaussian, fixed_log_sd(model));
     Subposterior::new(Arc::new(likelihood), model.free_priors(), share, model.start())
 }
 
@@ -164,6 +172,78 @@ fn answered(all: &Subposterior, question: &Question) -> Result<Answer> {
         }
         other => return Err(Error::numeric(format!("`{}` has no answer here", other.kind()))),
     })
+}
+
+/// An evidence by quadrature.
+fn quadrature(evidence: Evidence, closed_form: bool, draws: Option<PosteriorDraws>) -> Evidence {
+    let diagnostics = CombineDiagnostics {
+        method: if closed_form { "closed form" } else { "quadrature" },
+        newton_rounds: 0,
+        weigh_rounds: 0,
+        peaks: Vec::new(),
+        draws: Diagnostics::default(),
+    };
+    Evidence { diagnostics: Some(diagnostics), draws, ..evidence }
+}
+
+/// A model under a prior of all its coefficients together, on rows that are known by their statistics.
+fn zellner(model: &Model, joint: &Joint, gaussian: &Gaussian) -> Result<Zellner> {
+    let (ground, intercept) = ground_of(model, joint)?;
+    let Some((group, scale)) = joint.group() else {
+        return Err(Error::numeric("there is no prior of all coefficients together"));
+    };
+    let rows = gaussian.around_means(intercept);
+    independent_columns(model, group, &rows, intercept)?;
+    let spread = group.spread(rows.observations, rows.image.len(), scale);
+    Zellner::new(rows, intercept, spread, ground)
+}
+
+/// Fails where a column is a combination of those before it: then there is no such prior.
+pub(crate) fn independent_columns(
+    model: &Model,
+    group: GPrior,
+    rows: &AroundMeans,
+    intercept: usize,
+) -> Result<()> {
+    let names: Vec<&str> = model.free().map(|p| p.name.as_str()).collect();
+    if let Some(j) = (0..rows.image.len()).find(|&j| rows.root[(j, j)] == 0.0) {
+        let name = names[if j < intercept { j } else { j + 1 }];
+        return Err(determined(model, &group.to_string(), name));
+    }
+    Ok(())
+}
+
+/// The error of a column that others determine.
+pub(super) fn determined(model: &Model, group: &str, name: &str) -> Error {
+    let message = format!(
+        "coefficients = \"{group}\" needs columns none of which the others determine, and the column of `{name}` is a combination of those before it; leave it out, or give the coefficients priors of their own, as in \"normal(0, 1) per sd\""
+    );
+    Error::input(message).for_model(&model.name)
+}
+
+/// The priors of a model's level and of log σ beside one of all coefficients together, and the intercept's number among
+/// the free parameters.
+pub(crate) fn ground_of(model: &Model, joint: &Joint) -> Result<(Ground, usize)> {
+    let mut free = 0..;
+    let mut intercept = None;
+    for (j, parameter) in model.coefficients().iter().enumerate() {
+        let number = parameter.prior.fixed().is_none().then(|| free.next()).flatten();
+        if model.regression().is_some_and(|r| r.column(j).is_intercept()) {
+            intercept = number.map(|number| (number, joint.tie(j), parameter.prior));
+        }
+    }
+    let Some((number, tie, prior)) = intercept else {
+        return Err(Error::input(
+            "a prior of all coefficients together is about columns around their means, which needs an intercept that is not held fixed; add one to the formula, or give it another prior",
+        ));
+    };
+    let level = match (tie, prior) {
+        (Tie::None, Prior::Normal { mean, sd }) => Some((mean, sd)),
+        _ => None,
+    };
+    let own = model.coefficients().len();
+    let log_sd = model.own_parameter().filter(|_| joint.tie(own) != Tie::Flat).map(|p| p.prior);
+    Ok((Ground { level, log_sd }, number))
 }
 
 /// What to say where some coefficients fit every row.
@@ -276,24 +356,56 @@ impl Pooled {
     /// The evidence by quadrature, if the priors allow, with draws of the posterior if they are wanted.
     fn integrated(&self, all: &Subposterior, posterior: bool) -> Result<Option<Evidence>> {
         let Some((gaussian, fixed)) = all.likelihood().gaussian() else { return Ok(None) };
+        let joint = &self.setting.joint;
+        if joint.group().is_some() {
+            return self.by_zellner(gaussian, posterior).map(Some);
+        }
+        if joint.has(Tie::Sigma) {
+            return self.in_sigma(gaussian, all, fixed, posterior).map(Some);
+        }
         let found = Linear::new(gaussian, all.priors(), 1.0, fixed)?;
         let Some(found) = found else { return Ok(None) };
-        let draws = posterior.then(|| {
-            let EvidenceOptions { seed, draws, .. } = self.setting.options;
-            // Not the stream of any shard.
-            let shard = self.setting.shards as u64;
-            let mut rng = stream(seed, self.setting.model.stream(), shard, "quadrature");
-            PosteriorDraws::Weighted(found.draws(draws, &mut rng))
-        });
-        let diagnostics = CombineDiagnostics {
-            method: if found.closed_form { "closed form" } else { "quadrature" },
-            newton_rounds: 0,
-            weigh_rounds: 0,
-            peaks: Vec::new(),
-            draws: Diagnostics::default(),
-        };
+        let draws = posterior.then(|| self.drawn(|count, rng| found.draws(count, rng)));
         let evidence = self.setting.evidence(found.log_z, found.mean, found.covariance);
-        Ok(Some(Evidence { diagnostics: Some(diagnostics), draws, ..evidence }))
+        Ok(Some(quadrature(evidence, found.closed_form, draws)))
+    }
+
+    /// Draws of a quadrature.
+    fn drawn(&self, draw: impl FnOnce(usize, &mut Stream) -> Weighted) -> PosteriorDraws {
+        let EvidenceOptions { seed, draws, .. } = self.setting.options;
+        // Not the stream of any shard.
+        let shard = self.setting.shards as u64;
+        let mut rng = stream(seed, self.setting.model.stream(), shard, "quadrature");
+        PosteriorDraws::Weighted(draw(draws, &mut rng))
+    }
+
+    /// The evidence where some coefficients have priors in units of σ.
+    fn in_sigma(
+        &self,
+        gaussian: &Gaussian,
+        all: &Subposterior,
+        fixed: Option<f64>,
+        posterior: bool,
+    ) -> Result<Evidence> {
+        let ties = self.setting.joint.of_free(&self.setting.model);
+        let scaled: Vec<bool> = ties.iter().map(|tie| *tie == Tie::Sigma).collect();
+        let found = InSigma::new(gaussian, all.priors(), &scaled, fixed)?;
+        let found = found.ok_or_else(|| {
+            Error::input("beside priors in units of sigma at most one coefficient can have a prior that is not normal; write normal priors, or all without `* sigma`")
+        })?;
+        let draws = posterior.then(|| self.drawn(|count, rng| found.draws(count, rng)));
+        let closed = found.others.closed_form;
+        let evidence = self.setting.evidence(found.log_z, found.mean, found.covariance);
+        Ok(quadrature(evidence, closed, draws))
+    }
+
+    /// The evidence under a prior of all coefficients together.
+    fn by_zellner(&self, gaussian: &Gaussian, posterior: bool) -> Result<Evidence> {
+        let Setting { model, joint, .. } = &self.setting;
+        let found = zellner(model, joint, gaussian)?;
+        let draws = posterior.then(|| self.drawn(|count, rng| found.draws(count, rng)));
+        let evidence = self.setting.evidence(found.log_z, found.mean, found.covariance);
+        Ok(quadrature(evidence, found.closed_form, draws))
     }
 
     /// The evidence by the same search and draws as over many rounds, all of them answered here.

@@ -28,6 +28,7 @@ pub(crate) fn ways(
     methods: &[Combine],
     with_votes: bool,
 ) -> Result<Ways> {
+    settings.iter().try_for_each(super::ties::refuse_fits)?;
     let session = Session::resume(engine, observer, so_far).remembering();
     let settings: Vec<Setting> = settings.iter().map(with_fits).collect();
     let votes = match with_votes {

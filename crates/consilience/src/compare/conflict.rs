@@ -1,7 +1,7 @@
 //! Where the data and a prior contradict each other.
 
-use crate::combine::Evidence;
-use crate::model::{Model, Parameter};
+use crate::combine::{Evidence, Setting};
+use crate::model::{Parameter, Tie};
 use crate::{Level, Warning};
 
 /// Further than this from the centre of its prior, in the prior's standard deviations, no parameter was
@@ -10,10 +10,14 @@ const FAR: f64 = 3.0;
 
 /// Cautions where the posterior mean of a parameter is far out in its prior: then the evidence says more
 /// about the prior than about the model.
-pub(super) fn prior_conflict(model: &Model, evidence: &Evidence) -> Option<Warning> {
-    let distance =
-        |(p, mean): (&Parameter, &f64)| (mean - p.prior.centre()).abs() / p.prior.spread();
-    let distances: Vec<f64> = model.free().zip(&evidence.mean).map(distance).collect();
+pub(super) fn prior_conflict(setting: &Setting, evidence: &Evidence) -> Option<Warning> {
+    let (model, ties) = (&setting.model, setting.joint.of_free(&setting.model));
+    // A prior that is tied to others has no centre or width of its own.
+    let distance = |((p, mean), tie): ((&Parameter, &f64), &Tie)| match tie {
+        Tie::None => (mean - p.prior.centre()).abs() / p.prior.spread(),
+        _ => 0.0,
+    };
+    let distances: Vec<f64> = model.free().zip(&evidence.mean).zip(&ties).map(distance).collect();
     let far = distances.iter().filter(|d| **d > FAR).count();
     let (worst, parameter) =
         distances.iter().zip(model.free()).max_by(|a, b| a.0.total_cmp(b.0))?;

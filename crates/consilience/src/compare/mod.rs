@@ -6,6 +6,7 @@ mod conflict;
 mod leave_one_out;
 mod probability;
 mod provenance;
+mod ranking;
 mod sensitivity;
 mod verdict;
 
@@ -262,7 +263,7 @@ impl Comparison {
         let winner = most_probable(&values, prior_probabilities);
         let mut models = Vec::new();
         for (i, evidence) in evidences.into_iter().enumerate() {
-            let conflict = conflict::prior_conflict(&settings[i].model, &evidence);
+            let conflict = conflict::prior_conflict(&settings[i], &evidence);
             let bayes_factor = if i == best { Estimate::ZERO } else { log_z[i] - log_z[best] };
             models.push(ModelResult {
                 name: settings[i].model.name.clone(),
@@ -276,7 +277,7 @@ impl Comparison {
                 probability_interval: intervals.as_ref().map(|all| all[i]),
                 prior_probability: prior_probabilities[i],
                 parts: Parts::of(&evidence),
-                parameters: parameters(&settings[i].model, &evidence),
+                parameters: parameters(&settings[i], &evidence),
                 shards: shards(&settings[i], &evidence),
                 posterior: posterior(&settings[i], evidence.draws),
                 combination: evidence.diagnostics,
@@ -339,6 +340,13 @@ impl Comparison {
             written.push(path);
         }
         Ok(written)
+    }
+
+    /// Takes in the comparison under wider and narrower priors, with a caution where their width decides.
+    pub(crate) fn with_sensitivity(&mut self, scales: Vec<ScaledPriors>) {
+        let prior: Vec<f64> = self.models.iter().map(|m| m.prior_probability).collect();
+        self.warnings.extend(ranking::turned(&scales, &prior));
+        self.prior_sensitivity = Some(scales);
     }
 
     /// Whether nothing says that the result is not to be trusted.
@@ -442,10 +450,11 @@ fn places(model: &Model) -> Vec<std::result::Result<usize, f64>> {
     model.parameters.iter().map(|p| p.prior.fixed()).map(place).collect()
 }
 
-fn parameters(model: &Model, evidence: &Evidence) -> Vec<ParameterResult> {
+fn parameters(setting: &Setting, evidence: &Evidence) -> Vec<ParameterResult> {
+    let model = &setting.model;
     let quantiles = evidence.draws.as_ref().map(|draws| draws.quantiles(&QUANTILES));
-    let each = model.parameters.iter().zip(places(model));
-    each.map(|(parameter, place)| {
+    let each = model.parameters.iter().zip(places(model)).enumerate();
+    each.map(|(number, (parameter, place))| {
         let (mean, sd, [low, median, high]) = match place {
             Err(value) => (value, 0.0, [value; 3]),
             Ok(j) => {
@@ -457,7 +466,7 @@ fn parameters(model: &Model, evidence: &Evidence) -> Vec<ParameterResult> {
                 (mean, sd, [at(0), at(1), at(2)])
             }
         };
-        let (name, prior) = (parameter.name.clone(), parameter.prior.to_string());
+        let (name, prior) = (parameter.name.clone(), setting.joint.text(number, parameter.prior));
         ParameterResult { name, mean, sd, low, median, high, prior }
     })
     .collect()

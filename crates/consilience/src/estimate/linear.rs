@@ -139,6 +139,17 @@ impl Linear {
         Ok(Linear { log_z, mean, covariance, closed_form: false, model, spread, nodes })
     }
 
+    /// The posterior mean of a function of log σ, which may be held fixed.
+    pub(super) fn expect(&self, of: impl Fn(f64) -> f64, fixed: Option<f64>) -> f64 {
+        if let Some(u) = fixed {
+            return of(u);
+        }
+        let top = self.nodes.iter().map(|node| node.height).fold(f64::NEG_INFINITY, f64::max);
+        let masses = || self.nodes.iter().map(|node| node.mass(top));
+        let sum: f64 = self.nodes.iter().zip(masses()).map(|(node, m)| m * of(node.x)).sum();
+        sum / masses().sum::<f64>()
+    }
+
     /// Draws of the posterior, all but equal in weight: cells of the quadrature in proportion to their
     /// masses, a point in each, and coefficients given that point. The weights make up for a cell's being
     /// taken for level.
@@ -239,7 +250,7 @@ struct LineCell {
 }
 
 /// How many of so many draws each node gets: its share, rounded up or down.
-fn shared_out(nodes: &[LineNode], count: usize, rng: &mut Stream) -> Vec<usize> {
+pub(super) fn shared_out(nodes: &[LineNode], count: usize, rng: &mut Stream) -> Vec<usize> {
     let top = nodes.iter().map(|n| n.height).fold(f64::NEG_INFINITY, f64::max);
     let masses: Vec<f64> = nodes.iter().map(|n| n.mass(top)).collect();
     let total: f64 = masses.iter().sum();
@@ -283,7 +294,7 @@ fn mesh(model: &Rotated, prior: &Prior, share: f64) -> (Vec<f64>, Vec<f64>) {
 }
 
 /// What rounding may have done to a sum of this size.
-fn rounding(value: f64) -> f64 {
+pub(super) fn rounding(value: f64) -> f64 {
     8.0 * f64::EPSILON * value.abs()
 }
 

@@ -6,6 +6,7 @@ pub mod chains;
 pub mod chib;
 mod controlled;
 pub mod importance;
+pub mod in_sigma;
 pub mod laplace;
 pub mod linear;
 mod mixed;
@@ -14,16 +15,19 @@ pub mod pareto;
 mod rotated;
 pub mod search;
 pub mod shape;
+pub mod zellner;
 
 pub use crate::target::Mode;
 pub use chains::{ParameterDiagnostics, SampleDiagnostics};
 pub use chib::Chib;
 pub use importance::{Batch, Importance, Weighted};
+pub use in_sigma::InSigma;
 pub use laplace::{Laplace, LaplaceMetropolis};
 pub use linear::Linear;
 pub use newton::{Newton, Step};
 pub use search::Search;
 pub use shape::Shape;
+pub use zellner::Zellner;
 
 use serde::{Deserialize, Serialize};
 

@@ -59,6 +59,48 @@ pub struct Gaussian {
     shift: Shift,
 }
 
+/// A Gaussian likelihood with an intercept, in columns around their means: the intercept is then the outcome's level
+/// there, and is determined apart from the other coefficients.
+#[derive(Debug, Clone)]
+pub struct AroundMeans {
+    /// Observations.
+    pub observations: f64,
+    /// The columns' means.
+    pub means: Vec<f64>,
+    /// The outcome's.
+    pub level: f64,
+    /// R of the other columns, with z and ρ: |y − Xβ|² = n(level − α)² + |z − Rβ|² + ρ². A 0 on the diagonal is a
+    /// column that those before it determine.
+    pub root: Matrix,
+    /// z.
+    pub image: Vec<f64>,
+    /// ρ.
+    pub rest: f64,
+}
+
+impl AroundMeans {
+    /// The same with these columns alone, whose coefficients are in this order.
+    pub fn part(&self, columns: &[usize]) -> AroundMeans {
+        let column = |j: usize| -> Vec<f64> {
+            (0..self.image.len()).map(|i| self.root[(i, j)]).chain([0.0]).collect()
+        };
+        let mut all: Vec<Vec<f64>> = columns.iter().map(|&j| column(j)).collect();
+        all.push(self.image.iter().copied().chain([self.rest]).collect());
+        let slices: Vec<&[f64]> = all.iter().map(Vec::as_slice).collect();
+        let factor = Triangle::of_columns(&slices).into_root();
+        let p = columns.len();
+        let row = |i: usize| factor.row(i)[..p].to_vec();
+        AroundMeans {
+            observations: self.observations,
+            means: columns.iter().map(|&j| self.means[j]).collect(),
+            level: self.level,
+            root: Matrix::from_rows(p, p, (0..p).flat_map(row).collect()),
+            image: (0..p).map(|i| factor[(i, p)]).collect(),
+            rest: factor[(p, p)].abs(),
+        }
+    }
+}
+
 impl Gaussian {
     /// The likelihood of all rows A = [X, y] with this triangular factor of A'A. What is left of a column
     /// after those before it, and of the outcome after all, is 0 where it is nothing but rounding.
@@ -128,6 +170,26 @@ impl Gaussian {
         let Shift { ways, shifts, level } = &self.shift;
         let shift = Shift { ways: pick(ways), shifts: pick(shifts), level: *level };
         Gaussian::new(factor, self.observations, shift)
+    }
+
+    /// The same around the columns' means: one coefficient is the intercept's, and all others follow in their
+    /// order.
+    pub fn around_means(&self, intercept: usize) -> AroundMeans {
+        let others = (0..self.coefficients()).filter(|&j| j != intercept);
+        let order: Vec<usize> = std::iter::once(intercept).chain(others).collect();
+        let own = self.ordered(&order);
+        let ones = own.root[(0, 0)];
+        let p = order.len() - 1;
+        let part = |i: usize| own.root.row(i)[1..].to_vec();
+        AroundMeans {
+            observations: own.observations,
+            // What is left of the columns' means after the shift, over the column of ones.
+            means: (1..=p).map(|j| own.shift.shifts[j] + own.root[(0, j)] / ones).collect(),
+            level: own.image[0] / ones + own.shift.level,
+            root: Matrix::from_rows(p, p, (1..=p).flat_map(part).collect()),
+            image: own.image[1..].to_vec(),
+            rest: own.rest,
+        }
     }
 
     /// Observations: rows, each counted with its weight.

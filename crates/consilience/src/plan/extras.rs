@@ -74,6 +74,7 @@ impl<E: Engine> Plan<E> {
                 .iter()
                 .map(|setting| Setting {
                     model: Arc::new(setting.model.with_prior_scale(factor)),
+                    joint: setting.joint.scaled(factor),
                     extras: Default::default(),
                     ..setting.clone()
                 })

@@ -4,7 +4,7 @@ use super::Plan;
 use crate::combine::{Extras, Setting};
 use crate::compare::PartitionReport;
 use crate::engine::{Engine, Threads, Traffic};
-use crate::model::{Foreign, Model, Share};
+use crate::model::{Foreign, Joint, Model, Share};
 use crate::question::SurveyAnswer;
 use crate::shard::Shard;
 use crate::study::{EvidenceOptions, Study};
@@ -88,6 +88,7 @@ impl<E: Engine> Plan<E> {
             pool: None,
             warnings: Vec::new(),
             extras: self.extras.clone(),
+            joint: Joint::default(),
             model: Arc::new(model),
         });
         Ok(())

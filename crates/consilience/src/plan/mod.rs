@@ -23,9 +23,10 @@ use crate::combine::{Setting, Ways, baselines, combine, ways};
 use crate::compare::{Baselines, Comparison, PartitionReport, Provenance, VERSION, sweep};
 use crate::data::{Formula, Tables, Term};
 use crate::engine::{Clock, Engine, Observer, Session, Threads, Traffic};
+use crate::model::Tie;
 use crate::shard::Shard;
 use crate::study::{Combine, Study, StudyFile};
-use crate::{Error, Place, Result, Warning};
+use crate::{Error, Level, Place, Result, Warning};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -163,6 +164,7 @@ impl<E: Engine> Plan<E> {
             (settings, asked, session.traffic())
         };
         warnings.extend(codebook::incomplete(&study, &asked));
+        warnings.extend(improper(&settings));
         let formulas = formulas.iter().map(Formula::to_string).collect();
         Ok(Plan {
             study,
@@ -239,11 +241,21 @@ impl<E: Engine> Plan<E> {
             session.traffic(),
         );
         if !self.extras.prior_scales.is_empty() {
-            comparison.prior_sensitivity = Some(sweep(&comparison, self.by_scale(scaled)));
+            let scales = sweep(&comparison, self.by_scale(scaled));
+            comparison.with_sensitivity(scales);
         }
         comparison.conclude();
         Ok(comparison)
     }
+}
+
+/// Notes that evidences are known up to a factor.
+fn improper(settings: &[Setting]) -> Option<Warning> {
+    settings.iter().any(|setting| setting.joint.has(Tie::Flat)).then(|| {
+        let message = "intercept and log_sd have flat priors, as g-priors have them elsewhere: an evidence is known up to a factor that all models here share, so that Bayes factors and probabilities are right and the evidences themselves say nothing";
+        let advice = "give `intercept` and `log_sd` proper priors under [prior] if evidences are to be compared with those of other studies";
+        Warning::new(Level::Note, "improper-prior", message, advice)
+    })
 }
 
 /// A study with `[select]` names no models to compare.

@@ -2,19 +2,21 @@
 
 use super::outline::{at_formula, in_study};
 use super::units;
-use crate::combine::{Extras, Pool, Setting, has_statistics, is_sought, statistics_of};
+use crate::combine::{
+    Extras, Pool, Setting, has_statistics, is_sought, refuse_ties, statistics_of,
+};
 use crate::data::{
     Ask, Expr, INTERCEPT, Joint, Recipe, Request, Response, ResponseKind, Shared, Terms,
     agree_or_blame,
 };
 use crate::engine::Session;
 use crate::math::Matrix;
-use crate::model::{Body, Family, Model, Parameter, Regression, Share};
+use crate::model::{Body, Family, Joint, Model, Parameter, Regression, Share};
 use crate::question::{
     Answers, Describe, Listed, Locate, Points, Question, Statistics, Survey, SurveyAnswer,
 };
 use crate::study::{
-    Combine, Local, ModelSpec, ParameterName, PriorSpec, Role, SelectBy, ShareRule, Study,
+    Combine, Local, ModelSpec, ParameterName, PriorSpec, Role, SelectBy, ShareRule, Study, group_of,
     resolve_priors, unmatched_study_priors,
 };
 use crate::target::Expansion;
@@ -211,11 +213,13 @@ pub(super) fn survey(
     let Surveyed { designs: answers, located, pool } = ask_designs(study, &models, session)?;
     let mut settings = Vec::new();
     for (written, located) in models.into_iter().zip(located) {
+        let joint = joint_of(study, &written);
         let (model, share, surveys) =
             settled_by(study, written, &answers, session.shards()).map_err(in_study)?;
         let options = study.evidence.clone();
         let mut setting = Setting {
             model,
+            joint,
             share,
             shards: session.shards(),
             surveys,
@@ -228,9 +232,18 @@ pub(super) fn survey(
         if needs_own_posteriors(&setting) {
             setting.warnings.extend(missing_levels(&setting));
         }
+        refuse_ties(&setting).map_err(in_study)?;
         settings.push(setting);
     }
     Ok(settings)
+}
+
+/// Which of a model's priors are tied to others.
+fn joint_of(study: &Study, (model, priors): &Written) -> Joint {
+    let specs = study.specs();
+    let spec = specs.iter().find(|spec| spec.name == model.name);
+    let group = spec.and_then(|spec| group_of(study, spec)).and_then(|spec| spec.group);
+    Joint::new(priors.iter().map(|prior| prior.tie).collect(), group)
 }
 
 /// A model with its priors settled by what shards say of its design, how the prior is shared out, and what they

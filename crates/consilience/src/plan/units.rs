@@ -2,7 +2,7 @@
 
 use crate::data::Moments;
 use crate::model::likelihood::link_of_mean;
-use crate::model::{Family, Model, Prior, Regression};
+use crate::model::{Family, Model, Prior, Regression, Tie};
 use crate::question::SurveyAnswer;
 use crate::study::PriorSpec;
 use crate::{Error, Result};
@@ -29,7 +29,7 @@ pub(super) fn settled(
     let others = (0..columns).filter(|j| !levels.contains(j));
     for j in others.chain(columns..written.len()).filter(|&j| written[j].per_sd) {
         settled.parameters[j].prior = match j < columns {
-            true => written[j].prior.in_units(0.0, units.of_column(j)),
+            true => written[j].prior.in_units(0.0, units.of_column(j, written[j].tie)),
             false => units.of_own_parameter(regression.family, written[j].prior),
         };
     }
@@ -37,10 +37,15 @@ pub(super) fn settled(
     if let Some(j) = (columns..written.len()).find(|&j| settled.parameters[j].name == "cut")
         && written[j].per_sd
     {
-        settled.parameters[j].prior = units.of_cut(&settled, written[j].prior);
+        settled.parameters[j].prior = units.of_cut(&settled, written, written[j].prior);
     }
+    // A prior of all coefficients together is about columns around their means, and the intercept's with it.
+    let around_means = written.iter().any(|spec| matches!(spec.tie, Tie::Group | Tie::Flat));
     for &j in levels.iter().filter(|&&j| written[j].per_sd) {
-        settled.parameters[j].prior = units.of_level(&settled, &levels, written[j].prior);
+        settled.parameters[j].prior = match around_means {
+            true => written[j].prior.in_units(units.level, units.outcome),
+            false => units.of_level(&settled, written, &levels, written[j].prior),
+        };
     }
     for (parameter, spec) in settled.parameters.iter().zip(written).filter(|(_, s)| s.per_sd) {
         let prior = parameter.prior;
@@ -95,11 +100,12 @@ impl<'a> Units<'a> {
     }
 
     /// The unit of a column's coefficient. Indicators of levels are as they are: a level that few rows
-    /// have is no reason to expect a large effect.
-    fn of_column(&self, j: usize) -> f64 {
+    /// have is no reason to expect a large effect. A prior times σ has σ in the place of the outcome's.
+    fn of_column(&self, j: usize, tie: Tie) -> f64 {
         let sd = self.columns[j].sd();
         let own = self.is_indicator(j) || sd == 0.0;
-        self.outcome / if own { 1.0 } else { sd }
+        let outcome = if tie == Tie::Sigma { 1.0 } else { self.outcome };
+        outcome / if own { 1.0 } else { sd }
     }
 
     fn is_indicator(&self, j: usize) -> bool {
@@ -117,25 +123,34 @@ impl<'a> Units<'a> {
     /// The prior of the outcome's level where all columns are 0: of the intercept, or of a dummy that
     /// stands in for it. What is known about is the level at the columns' means; from there to 0 it is
     /// Σ mean·β further, of which the priors of the βs say how much that may be.
-    fn of_level(&self, model: &Model, levels: &[usize], prior: Prior) -> Prior {
-        let (origin, square) = self.at_zero(model, levels);
+    fn of_level(
+        &self,
+        model: &Model,
+        written: &[PriorSpec],
+        levels: &[usize],
+        prior: Prior,
+    ) -> Prior {
+        let (origin, square) = self.at_zero(model, written, levels);
         self.moved(prior, origin, square)
     }
 
     /// The prior of the lowest cutpoint, which is compared with the predictor: it moves the other way.
-    fn of_cut(&self, model: &Model, prior: Prior) -> Prior {
-        let (origin, square) = self.at_zero(model, &[]);
+    fn of_cut(&self, model: &Model, written: &[PriorSpec], prior: Prior) -> Prior {
+        let (origin, square) = self.at_zero(model, written, &[]);
         self.moved(prior, -origin, square)
     }
 
     /// The expected level where all columns are 0, and the variance that the others' priors add to it.
-    fn at_zero(&self, model: &Model, levels: &[usize]) -> (f64, f64) {
+    fn at_zero(&self, model: &Model, written: &[PriorSpec], levels: &[usize]) -> (f64, f64) {
         let (mut origin, mut square) = (self.level, 0.0);
         for j in 0..self.columns.len() {
             if !levels.contains(&j) && !self.is_indicator(j) {
                 let (mean, slope) = (self.columns[j].mean, model.parameters[j].prior);
                 origin -= mean * slope.centre();
-                square += (mean * slope.spread()) * (mean * slope.spread());
+                // σ is not known; the outcome's own spread is no less.
+                let unit = if written[j].tie == Tie::Sigma { self.outcome } else { 1.0 };
+                let spread = mean * unit * slope.spread();
+                square += spread * spread;
             }
         }
         (origin, square)

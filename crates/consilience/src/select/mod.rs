@@ -11,6 +11,7 @@ mod report;
 mod search;
 mod sites;
 mod weights;
+mod zellner;
 
 pub use report::{
     Coefficient, Inclusion, JumpFactor, ListedModel, NamedModel, SelectDiagnostics, Selection,
@@ -20,6 +21,7 @@ pub use report::{
 use crate::combine::{Evidence, Setting, combine, subsetting};
 use crate::engine::Session;
 use crate::estimate::Estimate;
+use crate::model::Tie;
 use crate::space::{Space, Subset};
 use crate::study::{Combine, Select, SelectBy};
 use crate::{Error, Level, Result, Warning};
@@ -56,6 +58,9 @@ pub(crate) fn find(
     select: &Select,
     named: &[Subset],
 ) -> Result<Found> {
+    if !setting.joint.is_plain() {
+        return tied(session, setting, space, select);
+    }
     let exact = setting.options.combine == Combine::Exact;
     let few = space.models() <= if exact { FEW } else { MANY };
     match select.method {
@@ -94,6 +99,27 @@ pub(crate) fn find(
         SelectBy::ReversibleJump | SelectBy::JumpShares => {
             jump::find(session, setting, space, select, named)
         }
+    }
+}
+
+/// Looks through models with priors that tie parameters: one by one, or by what the columns of each explain.
+fn tied(session: &Session, setting: &Setting, space: &Space, select: &Select) -> Result<Found> {
+    let ties = setting.joint.of_free(&setting.model);
+    let flat = setting.model.is_gaussian() && ties.iter().filter(|t| **t == Tie::Flat).count() == 2;
+    let many = space.models() > FEW && select.method != SelectBy::Enumerate;
+    match select.method {
+        SelectBy::ReversibleJump | SelectBy::JumpShares => Err(Error::input(
+            "`select.method`: shards that jump between models need a prior of every parameter by itself, and here some are tied to others; write method = \"auto\"",
+        )),
+        _ if many && flat && space.models() <= zellner::MOST => {
+            zellner::select(session, setting, space, select.top)
+        }
+        _ if space.models() <= MANY => enumerate::find(session, setting, space, select),
+        _ => Err(Error::input(format!(
+            "there are {} models, too many for priors that tie parameters to others: at most {} of gaussian models where `intercept` and `log_sd` have the flat priors that go with a g-prior, at most {MANY} otherwise; name fewer candidates, or give every parameter a prior of its own, as in \"normal(0, 1) per sd\"",
+            space.models(),
+            zellner::MOST
+        ))),
     }
 }
 

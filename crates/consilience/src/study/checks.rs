@@ -99,6 +99,7 @@ impl Study {
         self.check_counts()?;
         self.check_sizes()?;
         self.schema.check()?;
+        super::ties::check_table("prior", &self.prior)?;
         if let Some(select) = &self.select {
             self.check_select(select)?;
             return self.check_methods();
@@ -324,6 +325,7 @@ fn check_model(i: usize, model: &ModelSpec) -> Result<()> {
         }
         _ => {}
     }
+    super::ties::check_table(&key("prior"), &model.prior)?;
     // What the family decides on; a study's own priors may be for other models.
     let prior = &model.prior;
     for (name, given) in [

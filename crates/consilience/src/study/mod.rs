@@ -52,6 +52,7 @@ mod prior;
 mod select;
 mod synonyms;
 mod template;
+mod ties;
 mod written;
 
 pub use crate::data::SplitBy;
@@ -67,6 +68,7 @@ pub use prior::{
 };
 pub use select::Select;
 pub use template::{template, template_of};
+pub(crate) use ties::group_of;
 
 use crate::data::Codebook;
 use crate::data::read::TextFormat;

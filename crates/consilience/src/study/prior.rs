@@ -1,9 +1,9 @@
 //! The prior table, and which of its priors a parameter gets.
 
-use super::{ModelSpec, Study};
+use super::{ModelSpec, Study, ties};
 use crate::data::level::same;
 use crate::error::{clip, nearest, suggestion};
-use crate::model::Prior;
+use crate::model::{GPrior, Prior, Tie};
 use crate::{Error, Place, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,11 +16,34 @@ pub struct PriorSpec {
     pub prior: Prior,
     /// Whether it is per standard deviation.
     pub per_sd: bool,
+    /// What it is tied to. Of a prior for all coefficients together, and of a flat one, `prior` and `per_sd` are
+    /// those that stand in for it where a proper prior of single parameters is needed.
+    pub tie: Tie,
+    /// The prior of all coefficients together, if it is one.
+    pub group: Option<GPrior>,
 }
 
 impl From<Prior> for PriorSpec {
     fn from(prior: Prior) -> PriorSpec {
-        PriorSpec { prior, per_sd: false }
+        PriorSpec { prior, per_sd: false, tie: Tie::None, group: None }
+    }
+}
+
+impl PriorSpec {
+    /// A prior per standard deviation.
+    pub fn per_sd(prior: Prior) -> PriorSpec {
+        PriorSpec { per_sd: true, ..prior.into() }
+    }
+
+    /// Flat on the whole line.
+    pub fn flat(role: Role) -> PriorSpec {
+        PriorSpec { tie: Tie::Flat, ..role.default_prior() }
+    }
+
+    /// Of all coefficients together.
+    pub fn group(prior: GPrior) -> PriorSpec {
+        let stand_in = Role::Coefficient.default_prior();
+        PriorSpec { tie: Tie::Group, group: Some(prior), ..stand_in }
     }
 }
 
@@ -29,19 +52,38 @@ impl std::str::FromStr for PriorSpec {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<PriorSpec> {
+        if text.trim() == "flat" {
+            return Ok(PriorSpec::flat(Role::Intercept));
+        }
+        if GPrior::is_meant(text) {
+            return group_of(text);
+        }
         let Some((head, tail)) = text.rsplit_once(')') else {
             return text.parse().map(|prior: Prior| prior.into());
         };
         let prior: Prior = text[..=head.len()].parse()?;
-        let words: Vec<&str> = tail.split_whitespace().collect();
+        let spaced = tail.replace('*', " * ");
+        let words: Vec<&str> = spaced.split_whitespace().collect();
+        let per_sd = PriorSpec::per_sd(prior);
         match (words.as_slice(), prior) {
             ([], _) => Ok(prior.into()),
-            (["per", "sd"], Prior::Fixed { .. }) => Err(Error::input(format!(
-                "`{prior} per sd`: a value that is held fixed is in the parameter's own units; write {prior}"
+            (
+                ["per", "sd"]
+                | ["*", "sigma"]
+                | ["*", "sigma", "per", "sd"]
+                | ["per", "sd", "*", "sigma"],
+                Prior::Fixed { .. },
+            ) => Err(Error::input(format!(
+                "`{prior} {}`: a value that is held fixed is in the parameter's own units; write {prior}",
+                words.join(" ")
             ))),
-            (["per", "sd"], _) => Ok(PriorSpec { prior, per_sd: true }),
+            (["per", "sd"], _) => Ok(per_sd),
+            (["*", "sigma"], _) => in_sigma(text, prior.into()),
+            (["*", "sigma", "per", "sd"] | ["per", "sd", "*", "sigma"], _) => {
+                in_sigma(text, per_sd)
+            }
             _ => Err(Error::input(format!(
-                "`{}` has `{}` behind the prior, where nothing but `per sd` can stand; write {prior}, or {prior} per sd",
+                "`{}` has `{}` behind the prior, where nothing but `per sd` and `* sigma` can stand; write {prior}, or {prior} per sd",
                 clip(text),
                 clip(tail.trim())
             ))),
@@ -49,10 +91,48 @@ impl std::str::FromStr for PriorSpec {
     }
 }
 
+/// A prior of all coefficients together.
+fn group_of(text: &str) -> Result<PriorSpec> {
+    let end = text.rfind(')').map_or(text.len(), |at| at + 1);
+    let (own, tail) = text.split_at(end);
+    let (own, tail) = match own.split_once(' ') {
+        Some((own, more)) if !own.contains('(') && !more.trim_start().starts_with('(') => {
+            (own, more)
+        }
+        _ => (own, tail),
+    };
+    let prior: GPrior = own.parse()?;
+    if tail.trim().is_empty() {
+        return Ok(PriorSpec::group(prior));
+    }
+    Err(Error::input(format!(
+        "`{}` has `{}` behind the prior, which is in units of sigma and of the columns already; write {prior}",
+        clip(text),
+        clip(tail.trim())
+    )))
+}
+
+/// A prior in units of σ. Normal ones around 0 are as good as further rows, and integrate out with them.
+fn in_sigma(text: &str, spec: PriorSpec) -> Result<PriorSpec> {
+    match spec.prior {
+        Prior::Normal { mean: 0.0, .. } => Ok(PriorSpec { tie: Tie::Sigma, ..spec }),
+        _ => Err(Error::input(format!(
+            "`{}`: only a normal prior around 0 can be multiplied with sigma; write one as in normal(0, 1) * sigma, or jzs(r), which is a Cauchy prior in units of sigma",
+            clip(text)
+        ))),
+    }
+}
+
 /// As the study file writes it.
 impl std::fmt::Display for PriorSpec {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}{}", self.prior, if self.per_sd { " per sd" } else { "" })
+        let per_sd = if self.per_sd { " per sd" } else { "" };
+        match (self.tie, self.group) {
+            (Tie::Flat, _) => write!(f, "flat"),
+            (Tie::Group, Some(group)) => write!(f, "{group}"),
+            (Tie::Sigma, _) => write!(f, "{} * sigma{per_sd}", self.prior),
+            _ => write!(f, "{}{per_sd}", self.prior),
+        }
     }
 }
 
@@ -185,13 +265,13 @@ impl Role {
     pub fn default_prior(self) -> PriorSpec {
         let normal = |sd: f64| Prior::Normal { mean: 0.0, sd };
         match self {
-            Role::Intercept | Role::Coefficient => PriorSpec { prior: normal(2.5), per_sd: true },
-            Role::LogSd => PriorSpec { prior: normal(1.0), per_sd: true },
+            Role::Intercept | Role::Coefficient => PriorSpec::per_sd(normal(2.5)),
+            Role::LogSd => PriorSpec::per_sd(normal(1.0)),
             Role::LogDispersion | Role::LogGap => normal(1.0).into(),
             Role::LogDf => Prior::Normal { mean: 2.5, sd: 1.0 }.into(),
             Role::LogShape | Role::LogitZero => normal(1.5).into(),
             Role::LogPrecision => Prior::Normal { mean: 2.0, sd: 1.5 }.into(),
-            Role::Cut => PriorSpec { prior: normal(2.5), per_sd: true },
+            Role::Cut => PriorSpec::per_sd(normal(2.5)),
         }
     }
 
@@ -250,20 +330,19 @@ pub fn resolve_priors(
         let by_term = tables.iter().filter_map(|table| table.named(&parameter.term));
         let general = tables.iter().filter_map(|table| table.general(parameter.role));
         let default = tables.iter().filter_map(|table| table.default);
-        let mut said = by_name.chain(by_term).chain(general).chain(default);
-        said.next().unwrap_or_else(|| parameter.role.default_prior())
+        by_name.chain(by_term).chain(general).chain(default).next()
     };
-    Ok(parameters.iter().map(prior).collect())
+    ties::tied(study, model, parameters, parameters.iter().map(prior).collect())
 }
 
 /// Refuses a name under the study's `[prior.parameters]` that none of its models has: `parameters`
 /// are those of all models, one after the other.
 pub fn unmatched_study_priors<'a>(
     study: &Study,
-    parameters: impl IntoIterator<Item = &'a ParameterName>,
+    parameters: impl IntoIterator<Item = &'a ParameterName> + Clone,
 ) -> Result<()> {
-    match study.prior.unmatched(parameters) {
-        None => Ok(()),
+    match study.prior.unmatched(parameters.clone()) {
+        None => ties::without_coefficients(study, parameters.into_iter()),
         Some((name, known)) => Err(Error::input_at(
             Place::key(format!("prior.parameters.{name}")),
             format!(

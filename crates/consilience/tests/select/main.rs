@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod g_priors;
 mod hard;
 mod known;
 mod laws;

@@ -26,9 +26,35 @@ fn prior_texts_are_read_and_written() {
         assert_eq!((spec, spec.to_string().as_str()), (expected.into(), shown));
         if expected.fixed().is_none() {
             let spec: PriorSpec = format!("{text} per  sd ").parse().unwrap();
-            assert_eq!(spec, PriorSpec { prior: expected, per_sd: true });
+            assert_eq!(spec, PriorSpec::per_sd(expected));
             assert_eq!(spec.to_string(), format!("{shown} per sd"));
         }
+    }
+}
+
+#[test]
+fn priors_that_tie_parameters_are_read_as_they_are_written() {
+    for (text, shown) in [
+        ("normal(0, 2) * sigma", "normal(0, 2) * sigma"),
+        ("normal(0, 2)*sigma per sd", "normal(0, 2) * sigma per sd"),
+        ("normal(0, 2) per sd * sigma", "normal(0, 2) * sigma per sd"),
+        ("jzs", "jzs(medium)"),
+        ("jzs(ultrawide)", "jzs(ultrawide)"),
+        (" jzs(0.4) ", "jzs(0.4)"),
+        ("g-prior(\"n\")", "g-prior(n)"),
+        ("g-prior(250)", "g-prior(250)"),
+        ("hyper-g", "hyper-g(3)"),
+        ("hyper-g/n(4)", "hyper-g/n(4)"),
+        ("robust", "robust"),
+        ("flat", "flat"),
+    ] {
+        let spec: PriorSpec = text.parse().unwrap();
+        assert_eq!(spec.to_string(), shown);
+        assert_eq!(shown.parse::<PriorSpec>().unwrap(), spec);
+    }
+    for text in ["robust(1)", "jzs(0)", "jzs(1", "hyper-g(x)", "g-prior(n) * sigma", "jzs per sd"] {
+        let error = text.parse::<PriorSpec>().unwrap_err();
+        assert!(error.is_input() && error.to_string().contains("; write "), "{text}: {error}");
     }
 }
 

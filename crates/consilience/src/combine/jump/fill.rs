@@ -110,6 +110,7 @@ pub fn subsetting(full: &Setting, space: &Space, model: &Subset) -> Result<Setti
     };
     Ok(Setting {
         model: Arc::new(own),
+        joint: full.joint.part(&columns),
         surveys: full.surveys.iter().map(part).collect(),
         located: None,
         warnings: Vec::new(),

@@ -1,0 +1,544 @@
+//! The evidence of a model that is not Gaussian under a g-prior or a mixture of them.
+//!
+//! The metric is the information about the coefficients where all of them are 0 and the intercept is at the outcome's
+//! mean: with H the likelihood's curvature there, Λ = H_ββ − H_βα H_αβ/H_αα, and β | g ~ N(0, gΛ⁻¹). The intercept's
+//! prior is that of the level at the columns' means, c = H_αβ/H_αα. In δ = L'β, Λ = LL', the prior is N(0, g)
+//! for each coordinate by itself, so that for every g the evidence is one that [`Exact`] knows: log-concave, with one
+//! peak. It asks about (δ, level); shards are asked about (β, intercept), and what they say is brought back.
+//!
+//! What is left is the integral over v, with g = g(v). The parabola that the likelihood is like makes an evidence
+//! Z̃(g) in closed form. It says where nodes have to be, and log Z − log Z̃, which changes slowly, is interpolated
+//! between them: so only its error, and that of the draws at each node, is in the result.
+
+use super::exact::Exact;
+use super::{Combination, CombineDiagnostics, Evidence, Next, PosteriorDraws, Setting};
+use super::{ground_of, statistics};
+use crate::estimate::{Estimate, Weighted};
+use crate::math::proposal::Kinship;
+use crate::math::{Cholesky, Matrix, log_sum_exp};
+use crate::model::{GSpread, Joint, Model, Prior};
+use crate::question::{Answer, Answers, Expand, Locate, Points, Question, Weigh};
+use crate::study::Schedule;
+use crate::target::Expansion;
+use crate::{Error, Level, Result};
+use libm::{exp, log, log1p};
+use std::sync::Arc;
+
+/// Nodes over g.
+const NODES: usize = 13;
+
+/// How far below its peak the integrand over v counts, in nats.
+const LOW: f64 = 14.0;
+
+/// Where the integrand is looked at, and how closely.
+const WIDEST: (f64, f64, f64) = (-40.0, 60.0, 0.02);
+
+/// A column of which less than this share is its own is determined by those before it.
+const DETERMINED: f64 = 1e-10;
+
+/// The combination of one model.
+pub(super) struct Mixture {
+    setting: Setting,
+    stage: Stage,
+}
+
+enum Stage {
+    Start,
+    /// The information at 0, and where the peak is unless that is known.
+    Looked(Expand, Option<Locate>),
+    Nodes(Box<Nodes>),
+}
+
+/// How a model's parameters come of those with independent priors.
+struct Frame {
+    /// θ = Aγ.
+    ways: Matrix,
+    /// The intercept's number among the free parameters, and whether its prior is flat.
+    intercept: usize,
+    flat: bool,
+    /// The model whose shards are asked.
+    model: Arc<Model>,
+}
+
+/// The models at every node, and what each waits for.
+struct Nodes {
+    frame: Frame,
+    spread: GSpread,
+    /// Eigenvalues and slopes of the parabola: see [`Nodes::approximate`].
+    parabola: Vec<(f64, f64)>,
+    nodes: Vec<Node>,
+}
+
+struct Node {
+    v: f64,
+    model: Arc<Model>,
+    machine: Exact,
+    asked: Vec<Asked>,
+    evidence: Option<Box<Evidence>>,
+}
+
+/// A question to shards, with the points that the node asked about.
+enum Asked {
+    Expand(Expand, Arc<Matrix>),
+    Weigh(Weigh, Arc<Matrix>),
+}
+
+/// Whether this is how a model is combined.
+pub(super) fn suits(setting: &Setting) -> bool {
+    setting.joint.group().is_some() && !setting.model.is_gaussian()
+}
+
+impl Mixture {
+    pub(super) fn new(setting: Setting) -> Mixture {
+        Mixture { setting, stage: Stage::Start }
+    }
+
+    fn begin(&mut self) -> Result<Next> {
+        let start = self.setting.model.start();
+        let at = |start: Vec<f64>| self.setting.points(Matrix::from_rows(1, start.len(), start));
+        let expand = Expand(at(start.clone()));
+        let locate = self.setting.located.is_none().then(|| Locate(at(start)));
+        let mut questions: Vec<Question> = vec![expand.clone().into()];
+        questions.extend(locate.clone().map(Question::from));
+        self.stage = Stage::Looked(expand, locate);
+        Ok(Next::Ask(questions))
+    }
+
+    /// Makes the nodes of what shards said about the likelihood.
+    fn nodes(&mut self, null: Expansion) -> Result<Next> {
+        let (model, joint) = (&self.setting.model, &self.setting.joint);
+        let frame = Frame::new(model, joint, &model.start(), null)?;
+        let Some((group, scale)) = joint.group() else {
+            return Err(Error::numeric("there is no prior of all coefficients together"));
+        };
+        let p = model.dim() - 1;
+        let rows: f64 = self.setting.surveys.iter().map(|s| s.observations).sum();
+        let spread = group.spread(rows, p, scale);
+        let parabola = match &self.setting.located {
+            Some(located) => frame.parabola(located),
+            None => vec![(1.0, 0.0); p],
+        };
+        let mut all = Nodes { frame, spread, parabola, nodes: Vec::new() };
+        for (k, v) in all.places().into_iter().enumerate() {
+            let g = spread.g(v);
+            let model = Arc::new(all.frame.whitened(k, g));
+            let mut own = Setting {
+                model: model.clone(),
+                joint: Joint::default(),
+                located: None,
+                ..self.setting.clone()
+            };
+            // Errors at several nodes average out; and what is asked ahead would need third derivatives.
+            own.options.se_target *= if all.spread.fixed().is_some() { 1.0 } else { 2.0 };
+            own.options.schedule = Schedule::Gentle;
+            let machine = Exact::new(own);
+            all.nodes.push(Node { v, model, machine, asked: Vec::new(), evidence: None });
+        }
+        self.heard(all, Vec::new())
+    }
+
+    /// Hands answers on to the nodes that wait for them, and asks what they want next.
+    fn heard(&mut self, mut all: Nodes, answers: Vec<Answers>) -> Result<Next> {
+        let mut answers = answers.into_iter();
+        let mut questions = Vec::new();
+        for node in all.nodes.iter_mut().filter(|node| node.evidence.is_none()) {
+            let mut own = Vec::new();
+            for asked in std::mem::take(&mut node.asked) {
+                let answer = answers.next();
+                let answer = answer.ok_or_else(|| Error::numeric("a question has no answer"))?;
+                own.push(Answers::Sum(all.frame.back(&node.model, asked, answer)?));
+            }
+            match node.machine.next(own)? {
+                Next::Done(evidence) => node.evidence = Some(evidence),
+                Next::Ask(wanted) => {
+                    for question in wanted {
+                        let (question, asked) = all.frame.forth(question)?;
+                        questions.push(question);
+                        node.asked.push(asked);
+                    }
+                }
+            }
+        }
+        if questions.is_empty() {
+            return self.finish(all).map(|evidence| Next::Done(Box::new(evidence)));
+        }
+        self.stage = Stage::Nodes(Box::new(all));
+        Ok(Next::Ask(questions))
+    }
+
+    fn finish(&self, all: Nodes) -> Result<Evidence> {
+        let Nodes { frame, spread, parabola, nodes } = all;
+        let places: Vec<f64> = nodes.iter().map(|node| node.v).collect();
+        let evidences: Vec<Evidence> =
+            nodes.into_iter().filter_map(|node| node.evidence).map(|e| *e).collect();
+        let log_zs: Vec<Estimate> = evidences.iter().map(|e| e.log_z).collect();
+        let (log_z, shares) = integral(&spread, &parabola, &places, &log_zs);
+        let d = frame.ways.rows();
+        let (mut mean, mut covariance) = (vec![0.0; d], Matrix::zeros(d, d));
+        let means: Vec<Vec<f64>> = evidences.iter().map(|e| frame.ways.times(&e.mean)).collect();
+        for (own, share) in means.iter().zip(&shares) {
+            mean.iter_mut().zip(own).for_each(|(m, own)| *m += share * own);
+        }
+        for ((evidence, own), share) in evidences.iter().zip(&means).zip(&shares) {
+            let turned = frame.ways.product(&evidence.covariance).product(&frame.ways.transpose());
+            covariance.add_scaled(*share, &turned);
+            let off: Vec<f64> = own.iter().zip(&mean).map(|(own, m)| own - m).collect();
+            covariance.add_outer(*share, &off);
+        }
+        let top = (0..shares.len()).max_by(|&a, &b| shares[a].total_cmp(&shares[b])).unwrap_or(0);
+        let rounds = |of: fn(&CombineDiagnostics) -> usize| {
+            evidences.iter().filter_map(|e| e.diagnostics.as_ref()).map(of).max().unwrap_or(0)
+        };
+        let diagnostics = evidences[top].diagnostics.clone().map(|own| CombineDiagnostics {
+            newton_rounds: rounds(|d| d.newton_rounds) + 1,
+            weigh_rounds: rounds(|d| d.weigh_rounds),
+            ..own
+        });
+        let mut warnings = Vec::new();
+        for (evidence, share) in evidences.iter().zip(&shares) {
+            // What is wrong at a g that nobody believes in does not matter.
+            for warning in
+                evidence.warnings.iter().filter(|w| w.level < Level::Unreliable || *share > 1e-3)
+            {
+                if warnings.iter().all(|known: &crate::Warning| known.code != warning.code) {
+                    warnings.push(warning.clone());
+                }
+            }
+        }
+        warnings.retain(|w| {
+            w.code != "se-target" || log_z.se.unwrap_or(0.0) > self.setting.options.se_target
+        });
+        let draws = joined(&frame, evidences, &shares);
+        Ok(Evidence {
+            diagnostics,
+            warnings,
+            draws,
+            ..self.setting.evidence(log_z, mean, covariance)
+        })
+    }
+}
+
+impl Frame {
+    /// By what the log density of a model is like where only the intercept is not 0.
+    fn new(model: &Arc<Model>, joint: &Joint, at: &[f64], mut null: Expansion) -> Result<Frame> {
+        let (ground, intercept) = ground_of(model, joint)?;
+        for (j, prior) in model.free_priors().iter().enumerate() {
+            null.hessian[(j, j)] -= prior.expand(at[j]).2;
+        }
+        let d = model.dim();
+        let others: Vec<usize> = (0..d).filter(|&j| j != intercept).collect();
+        let own = -null.hessian[(intercept, intercept)];
+        let means: Vec<f64> = others.iter().map(|&j| -null.hessian[(intercept, j)] / own).collect();
+        let p = others.len();
+        let mut metric = Matrix::zeros(p, p);
+        for (a, &i) in others.iter().enumerate() {
+            for (b, &j) in others.iter().enumerate() {
+                metric[(a, b)] = -null.hessian[(i, j)] - own * means[a] * means[b];
+            }
+        }
+        let names: Vec<&str> = model.free().map(|p| p.name.as_str()).collect();
+        let raw: Vec<f64> = others.iter().map(|&j| -null.hessian[(j, j)]).collect();
+        let determined = |j: usize| {
+            let group = joint.group().map_or_else(String::new, |(group, _)| group.to_string());
+            statistics::determined(model, &group, names[others[j]])
+        };
+        if let Some(j) = first_determined(&metric, &raw) {
+            return Err(determined(j));
+        }
+        let Some(factor) = Cholesky::new(&metric) else {
+            return Err(determined(p.saturating_sub(1)));
+        };
+        // L⁻ᵀ.
+        let inverse = factor.inverse_lower().transpose();
+        let mut ways = Matrix::zeros(d, d);
+        ways[(intercept, intercept)] = 1.0;
+        for (a, &i) in others.iter().enumerate() {
+            for (b, &j) in others.iter().enumerate() {
+                ways[(i, j)] = inverse[(a, b)];
+                ways[(intercept, j)] -= means[a] * inverse[(a, b)];
+            }
+        }
+        Ok(Frame { ways, intercept, flat: ground.level.is_none(), model: model.clone() })
+    }
+
+    /// The model of (δ, level) at this g. Its name gives it random streams of its own.
+    fn whitened(&self, number: usize, g: f64) -> Model {
+        let mut model = Model::clone(&self.model);
+        model.name = format!("{} at g {number}", model.name);
+        let mut free = 0;
+        for parameter in model.parameters.iter_mut().filter(|p| p.prior.fixed().is_none()) {
+            if free != self.intercept {
+                parameter.prior = Prior::Normal { mean: 0.0, sd: g.sqrt() };
+            }
+            free += 1;
+        }
+        model
+    }
+
+    /// The likelihood's parabola as one of δ alone: eigenvalues of its precision, and the slope along each.
+    fn parabola(&self, located: &Expansion) -> Vec<(f64, f64)> {
+        let turned = self.turned(located);
+        let i = self.intercept;
+        let own = -turned.hessian[(i, i)];
+        let others: Vec<usize> = (0..self.ways.rows()).filter(|&j| j != i).collect();
+        let p = others.len();
+        let mut precision = Matrix::zeros(p, p);
+        let mut slope = vec![0.0; p];
+        for (a, &j) in others.iter().enumerate() {
+            let along = turned.hessian[(i, j)] / own;
+            slope[a] = turned.gradient[j] + along * turned.gradient[i];
+            for (b, &k) in others.iter().enumerate() {
+                precision[(a, b)] = -turned.hessian[(j, k)] - along * turned.hessian[(i, k)];
+            }
+        }
+        if p == 0 {
+            return Vec::new();
+        }
+        let (values, vectors) = precision.symmetric_eigen();
+        let along = |m: usize| (0..p).map(|a| vectors[(m, a)] * slope[a]).sum();
+        (0..p).map(|m| (values[m].max(1e-12), along(m))).collect()
+    }
+
+    /// An expansion in γ of what has this one in θ.
+    fn turned(&self, at: &Expansion) -> Expansion {
+        let back = self.ways.transpose();
+        Expansion {
+            value: at.value,
+            gradient: back.times(&at.gradient),
+            hessian: back.product(&at.hessian).product(&self.ways),
+        }
+    }
+
+    /// A node's question as shards understand it.
+    fn forth(&self, question: Question) -> Result<(Question, Asked)> {
+        let there = |points: &Points| {
+            let thetas = Arc::new(points.thetas.product(&self.ways.transpose()));
+            vec![Points { model: self.model.clone(), share: points.share, thetas, rule: None }]
+        };
+        match &question {
+            Question::Expand(Expand(points)) if points.len() == 1 => {
+                let asked = Expand(there(&points[0]));
+                Ok((asked.clone().into(), Asked::Expand(asked, points[0].thetas.clone())))
+            }
+            Question::Weigh(Weigh(points)) if points.len() == 1 => {
+                let asked = Weigh(there(&points[0]));
+                Ok((asked.clone().into(), Asked::Weigh(asked, points[0].thetas.clone())))
+            }
+            other => Err(Error::numeric(format!("`{}` has no answer here", other.kind()))),
+        }
+    }
+
+    /// What shards say, as the node understands it: under its priors in the place of the model's own.
+    fn back(&self, node: &Model, asked: Asked, answer: Answers) -> Result<Answer> {
+        let (plain, own) = (self.model.free_priors(), node.free_priors());
+        let counts = |j: usize| !(self.flat && j == self.intercept);
+        match asked {
+            Asked::Expand(question, points) => {
+                let (mut sums, _) = answer.sum(&question)?;
+                for (k, at) in sums[0].iter_mut().enumerate() {
+                    let theta = question.0[0].thetas.row(k);
+                    for (j, prior) in plain.iter().enumerate() {
+                        let (value, slope, bend) = prior.expand(theta[j]);
+                        at.value -= value;
+                        at.gradient[j] -= slope;
+                        at.hessian[(j, j)] -= bend;
+                    }
+                    *at = self.turned(at);
+                    for (j, prior) in own.iter().enumerate().filter(|(j, _)| counts(*j)) {
+                        let (value, slope, bend) = prior.expand(points[(k, j)]);
+                        at.value += value;
+                        at.gradient[j] += slope;
+                        at.hessian[(j, j)] += bend;
+                    }
+                }
+                Ok(Answer::Expand(Box::new(sums)))
+            }
+            Asked::Weigh(question, points) => {
+                let (mut sums, _) = answer.sum(&question)?;
+                for (k, value) in sums[0].iter_mut().enumerate() {
+                    let theta = question.0[0].thetas.row(k);
+                    let plain = plain.iter().zip(theta).map(|(prior, &x)| prior.log_density(x));
+                    let own = own.iter().enumerate().filter(|(j, _)| counts(*j));
+                    let own = own.map(|(j, prior)| prior.log_density(points[(k, j)]));
+                    *value += own.sum::<f64>() - plain.sum::<f64>();
+                }
+                Ok(Answer::Weigh(Box::new(sums)))
+            }
+        }
+    }
+}
+
+impl Nodes {
+    /// Where nodes are needed: over all of the integrand that counts, by the parabola.
+    fn places(&self) -> Vec<f64> {
+        if self.spread.fixed().is_some() || self.parabola.is_empty() {
+            return vec![0.0];
+        }
+        let (grid, heights) = grid(&self.spread, &self.parabola);
+        let top = heights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let mut inside =
+            grid.iter().zip(&heights).filter(|(_, h)| **h > top - LOW).map(|(v, _)| *v);
+        let low = inside.next().unwrap_or(0.0);
+        let high = inside.last().unwrap_or(low);
+        (0..NODES).map(|k| low + (high - low) * k as f64 / (NODES - 1) as f64).collect()
+    }
+}
+
+/// log Z̃(g) but for a constant: ∫ e^(b'δ − ½δ'Pδ) N(δ; 0, g) dδ along P's axes.
+fn approximate(parabola: &[(f64, f64)], g: f64) -> f64 {
+    let along = |(value, slope): &(f64, f64)| {
+        let wide = g * value;
+        0.5 * (slope * slope * g / (1.0 + wide) - log1p(wide))
+    };
+    parabola.iter().map(along).sum()
+}
+
+/// A fine grid over v, and the integrand on it by the parabola.
+fn grid(spread: &GSpread, parabola: &[(f64, f64)]) -> (Vec<f64>, Vec<f64>) {
+    let (from, to, step) = WIDEST;
+    let count = ((to - from) / step) as usize;
+    let grid: Vec<f64> = (0..=count).map(|k| from + step * k as f64).collect();
+    let height = |v: &f64| spread.log_density(*v) + approximate(parabola, spread.g(*v));
+    let heights = grid.iter().map(height).collect();
+    (grid, heights)
+}
+
+/// The integral over v, and the share of every node in it.
+fn integral(
+    spread: &GSpread,
+    parabola: &[(f64, f64)],
+    places: &[f64],
+    log_zs: &[Estimate],
+) -> (Estimate, Vec<f64>) {
+    if let [only] = log_zs {
+        return (*only, vec![1.0]);
+    }
+    let off: Vec<f64> = places
+        .iter()
+        .zip(log_zs)
+        .map(|(v, z)| z.value - approximate(parabola, spread.g(*v)))
+        .collect();
+    let (grid, heights) = grid(spread, parabola);
+    let all: Vec<usize> = (0..places.len()).collect();
+    let half: Vec<usize> = all.iter().copied().step_by(2).collect();
+    let (value, shares) = interpolated(&grid, &heights, places, &off, &all);
+    let (coarse, _) = interpolated(&grid, &heights, places, &off, &half);
+    // Cubics through every node are off by a sixteenth of what those through every second are; not all of that is
+    // taken for granted.
+    let between = (value - coarse).abs() / 8.0;
+    let errors = shares.iter().zip(log_zs).map(|(share, z)| share * z.se.unwrap_or(0.0));
+    let noise = errors.map(|e| e * e).sum::<f64>().sqrt();
+    (Estimate::new(value, libm::hypot(noise, between)), shares)
+}
+
+/// log ∫ e^(height + what is interpolated between these nodes), and the share of each of all nodes.
+fn interpolated(
+    grid: &[f64],
+    heights: &[f64],
+    places: &[f64],
+    off: &[f64],
+    used: &[usize],
+) -> (f64, Vec<f64>) {
+    let step = grid[1] - grid[0];
+    let mut logs = Vec::with_capacity(grid.len());
+    let mut weights = Vec::with_capacity(grid.len());
+    for (v, height) in grid.iter().zip(heights) {
+        // What is beyond the nodes hardly counts: there it is as at the last.
+        let v = v.clamp(places[0], places[places.len() - 1]);
+        let after = used.iter().position(|&k| places[k] > v).unwrap_or(used.len());
+        let (left, right) = (after.saturating_sub(1), after.min(used.len() - 1));
+        let (a, b) = (used[left], used[right]);
+        let t = if a == b { 0.0 } else { (v - places[a]) / (places[b] - places[a]) };
+        logs.push(height + cubic(v, places, off, used, left));
+        weights.push((a, b, t));
+    }
+    let total = log_sum_exp(&logs);
+    let mut shares = vec![0.0; places.len()];
+    for (log_mass, (a, b, t)) in logs.iter().zip(weights) {
+        let mass = exp(log_mass - total);
+        shares[a] += (1.0 - t) * mass;
+        shares[b] += t * mass;
+    }
+    (total + log(step), shares)
+}
+
+/// The polynomial through the four nodes around, of which this one is the second where there is one before it.
+fn cubic(v: f64, places: &[f64], off: &[f64], used: &[usize], left: usize) -> f64 {
+    let first = left.saturating_sub(1).min(used.len() - 4);
+    let own = &used[first..first + 4];
+    let weight = |i: usize| -> f64 {
+        let others = own.iter().filter(|&&j| j != i);
+        others.map(|&j| (v - places[j]) / (places[i] - places[j])).product()
+    };
+    own.iter().map(|&i| weight(i) * off[i]).sum()
+}
+
+/// The draws of all nodes with their shares, as draws of the model's own parameters.
+fn joined(frame: &Frame, evidences: Vec<Evidence>, shares: &[f64]) -> Option<PosteriorDraws> {
+    let d = frame.ways.rows();
+    let (mut data, mut log_weights) = (Vec::new(), Vec::new());
+    for (evidence, share) in evidences.into_iter().zip(shares).filter(|(_, share)| **share > 0.0) {
+        let PosteriorDraws::Weighted(own) = evidence.draws? else { return None };
+        let norm = log_sum_exp(&own.log_weights);
+        data.extend_from_slice(own.thetas.product(&frame.ways.transpose()).data());
+        log_weights.extend(own.log_weights.iter().map(|w| w - norm + log(*share)));
+    }
+    let thetas = Matrix::from_rows(log_weights.len(), d, data);
+    Some(PosteriorDraws::Weighted(Weighted {
+        thetas,
+        log_weights,
+        log_target: Vec::new(),
+        kinship: Kinship::Strangers,
+        controls: Vec::new(),
+    }))
+}
+
+/// The first column of which nothing is its own, given those before it and the intercept; `raw` are the squares of the
+/// columns as they are.
+fn first_determined(metric: &Matrix, raw: &[f64]) -> Option<usize> {
+    let p = metric.rows();
+    let mut left = metric.clone();
+    for k in 0..p {
+        let pivot = left[(k, k)];
+        if pivot.is_nan() || pivot <= DETERMINED * raw[k] {
+            return Some(k);
+        }
+        for i in k + 1..p {
+            let factor = left[(i, k)] / pivot;
+            for j in k + 1..p {
+                let by = factor * left[(k, j)];
+                left[(i, j)] -= by;
+            }
+        }
+    }
+    None
+}
+
+impl Combination for Mixture {
+    fn next(&mut self, mut answers: Vec<Answers>) -> Result<Next> {
+        match std::mem::replace(&mut self.stage, Stage::Start) {
+            Stage::Start => self.begin(),
+            Stage::Looked(expand, locate) => {
+                let missing = || Error::numeric("no shard has answered");
+                if let Some(locate) = locate {
+                    let (mut found, _) = answers.pop().ok_or_else(missing)?.sum(&locate)?;
+                    self.setting.located = found.pop().map(Arc::new);
+                }
+                let (sums, _) = answers.pop().ok_or_else(missing)?.sum(&expand)?;
+                let null = sums.into_iter().flatten().next().ok_or_else(missing)?;
+                self.nodes(null)
+            }
+            Stage::Nodes(all) => self.heard(*all, answers),
+        }
+    }
+
+    fn rounds_left(&self) -> u64 {
+        match &self.stage {
+            Stage::Nodes(all) => {
+                let open = all.nodes.iter().filter(|node| node.evidence.is_none());
+                open.map(|node| node.machine.rounds_left()).max().unwrap_or(1)
+            }
+            _ => 9,
+        }
+    }
+}
