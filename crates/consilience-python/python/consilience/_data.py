@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping
@@ -53,7 +54,7 @@ def refuse(data: Any, what: str) -> None:
 
 def names(table: Any, what: str) -> list[str]:
     """The names of a table's columns."""
-    if not hasattr(table, "__arrow_c_stream__"):
+    if not hasattr(table, "__arrow_c_stream__") or type(table).__name__ == "Series":
         refuse(table, what)
     schema = getattr(table, "schema", None)
     if schema is not None and hasattr(schema, "names") and not callable(schema.names):
@@ -104,6 +105,18 @@ def capsule(table: Any, what: str) -> Any:
 def _first_line(error: BaseException) -> str:
     lines = " ".join(str(part) for part in error.args).strip().splitlines() or [type(error).__name__]
     return lines[0]
+
+
+@contextlib.contextmanager
+def once(data: Any):
+    """A reader gives its rows once; an error about rows that are not there says so."""
+    try:
+        yield
+    except InputError as error:
+        several = data if isinstance(data, (list, tuple)) else [data]
+        if "no rows" in str(error) and any(hasattr(one, "read_next_batch") for one in several):
+            raise InputError(f"{error} (a reader can be read once: is it used up?)") from None
+        raise
 
 
 def capsules(study: Any, task: dict, data: Any) -> tuple[bool, list[Any]] | None:

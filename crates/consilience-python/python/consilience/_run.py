@@ -126,7 +126,7 @@ def compare(
     task["own_only"] = with_own.own_only
     own_only = with_own.own_only
     own = with_own.own
-    with with_own.named(), Progress(progress) as bar:
+    with with_own.named(), _data.once(data), Progress(progress) as bar:
         if engine is not None:
             from .engines import prepared
             found = prepared(engine, with_own, task, data)
@@ -181,7 +181,7 @@ def select(
     instead = {"shards": shards, "by": by, "split_seed": split_seed, "seed": seed, "draws": draws}
     task = _task(read, instead, data, threads, memory)
     task |= {"named": list(models), "method": method, "top": top}
-    with read.named(), Progress(progress) as bar:
+    with read.named(), _data.once(data), Progress(progress) as bar:
         capsules = _data.capsules(read, task["study"], data)
         json_text = _consilience.select(json.dumps(task), capsules, bar.callback())
     return _judged(Selection(json_text, read.written()), strict)
