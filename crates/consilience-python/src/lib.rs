@@ -58,13 +58,6 @@ fn log_priors<'py>(
     Ok(columns::doubles(py, points.chunks_exact(priors.len().max(1)).map(sum)))
 }
 
-/// The study as TOML text, all of it, as it counts.
-#[pyfunction]
-fn study_text(py: Python<'_>, study: &str) -> PyResult<String> {
-    let read = spec::StudySpec::read(study).map_err(|error| raise(py, error))?;
-    Ok(read.study.to_toml())
-}
-
 /// The kinds of figures that a document has.
 #[pyfunction]
 fn kinds(json: &str) -> PyResult<Vec<String>> {
@@ -109,7 +102,6 @@ fn _consilience(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(columns_used, module)?)?;
     module.add_function(wrap_pyfunction!(given, module)?)?;
     module.add_function(wrap_pyfunction!(log_priors, module)?)?;
-    module.add_function(wrap_pyfunction!(study_text, module)?)?;
     module.add_function(wrap_pyfunction!(kinds, module)?)?;
     module.add_function(wrap_pyfunction!(figure, module)?)?;
     module.add_function(wrap_pyfunction!(png, module)?)?;
