@@ -79,6 +79,7 @@ fn study(local: &str, combine: &str) -> Study {
 }
 
 /// Shards as bytes, made anew for every question; the last one comes first.
+#[derive(Debug)]
 struct Bytes {
     rows: Vec<Vec<u8>>,
     /// What becomes of an answer on its way.

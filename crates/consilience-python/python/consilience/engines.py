@@ -11,7 +11,7 @@ from typing import Any
 
 from . import _consilience, _data
 from ._errors import InputError
-from .models import Model, rows_of
+from .models import Model, length, rows_of
 
 
 class Shard:
@@ -91,7 +91,7 @@ def prepared(engine: Any, study: Any, task: dict[str, Any], data: Any) -> Placed
         from ._run import _shards_of
         pieces = _shards_of(data)
         shards = [Shard(i, None, own, piece, len(pieces)) for i, piece in enumerate(pieces)]
-        names, partition = [], _given([(0, 0)] * len(pieces))
+        names, partition = [], _given([(length(piece) or 0, 0) for piece in pieces])
     elif isinstance(data, (list, tuple)) and _data.paths(data) is None:
         if not data:
             raise InputError("there are no tables; give one per shard")
