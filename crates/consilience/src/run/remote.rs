@@ -10,7 +10,7 @@ use super::message::{
 };
 use super::work::answer_soundly;
 use crate::engine::{Answered, Engine};
-use crate::question::{Answer, Answers, Question};
+use crate::question::{Answers, Question};
 use crate::shard::Shard;
 use crate::{Error, Result};
 use std::sync::Mutex;
@@ -127,19 +127,20 @@ impl<C: Carrier> Engine for Remote<C> {
             }
         })?;
         let found = found.into_inner().expect("no thread panics while it holds it");
-        let mut columns: Vec<Vec<Answer>> = vec![Vec::new(); questions.len()];
-        for q in 0..questions.len() {
+        let of_all = |q: usize| {
+            let mut each = Vec::with_capacity(found.len());
             for (shard, replies) in found.iter().enumerate() {
                 match replies.as_ref().and_then(|replies| replies.get(q)) {
-                    Some(Reply::Answer(answer)) => columns[q].push(answer.clone()),
+                    Some(Reply::Answer(answer)) => each.push(answer.clone()),
                     Some(Reply::Failure(failure)) => return Err(failure.clone().error(shard)),
                     _ => {
                         return Err(Error::Transport(format!("shard {shard} has not answered")));
                     }
                 }
             }
-        }
-        Ok(columns.into_iter().map(Answers::Each).collect())
+            Ok(Answers::Each(each))
+        };
+        (0..questions.len()).map(of_all).collect()
     }
 }
 
