@@ -156,6 +156,7 @@ mod error;
 pub mod estimate;
 #[doc(hidden)]
 pub mod fit;
+mod halt;
 mod hex;
 #[doc(hidden)]
 pub mod kernel;
@@ -193,6 +194,7 @@ pub use compare::{Comparison, ModelResult};
 pub use data::Tables;
 pub use engine::{Answered, Engine, Observer, Silent, Threads};
 pub use error::{Error, Place, Result};
+pub use halt::Halt;
 pub use model::{Family, Foreign, Model, Prior};
 pub use plan::{Extras, Plan};
 pub use question::{Answers, Question};

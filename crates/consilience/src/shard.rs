@@ -6,6 +6,7 @@ pub use likelihoods::{Budget, KEPT_LIKELIHOODS};
 
 use crate::data::ShardData;
 use crate::error::clip;
+use crate::halt::Halt;
 use crate::model::{Body, Foreign, LogLikelihood, Model, Share, Subposterior};
 use crate::{Error, Place, Result};
 use likelihoods::Likelihoods;
@@ -20,13 +21,15 @@ pub struct Shard {
     likelihoods: Likelihoods,
     /// Likelihoods that are not ours, by the names under which models know them.
     foreign: HashMap<String, Arc<Foreign>>,
+    /// By which its work may be called off.
+    halt: Option<Halt>,
 }
 
 impl Shard {
     /// A shard of these rows.
     pub fn new(index: usize, rows: impl Into<ShardData>) -> Shard {
         let (likelihoods, foreign) = Default::default();
-        Shard { index, data: rows.into(), likelihoods, foreign }
+        Shard { index, data: rows.into(), likelihoods, foreign, halt: None }
     }
 
     /// A shard whose rows nobody sees: it knows likelihoods that it was taught, and nothing else.
@@ -37,6 +40,11 @@ impl Shard {
     /// Shares the memory for likelihoods with other shards.
     pub fn with_budget(self, budget: Arc<Budget>) -> Shard {
         Shard { likelihoods: Likelihoods::within(budget), ..self }
+    }
+
+    /// Answers until this is called; then what it is at ends with [`Error::Stopped`].
+    pub fn until(self, halt: Option<Halt>) -> Shard {
+        Shard { halt, ..self }
     }
 
     /// Teaches it a likelihood of its rows that is not ours: models know it by this name.
@@ -92,10 +100,18 @@ impl Shard {
         share: Share,
         work: impl FnOnce(Subposterior) -> Result<T>,
     ) -> Result<T> {
+        let called_off = || self.halt.as_ref().is_some_and(Halt::is_called);
+        if called_off() {
+            return Err(Error::Stopped);
+        }
         let likelihood = self.likelihood(model)?;
         let w = share.of(likelihood.observations());
         let (priors, start) = (model.free_priors(), model.start());
-        let result = work(Subposterior::new(likelihood.clone(), priors, w, start));
+        let target = Subposterior::new(likelihood.clone(), priors, w, start);
+        let result = work(target.until(self.halt.clone()));
+        if called_off() {
+            return Err(Error::Stopped);
+        }
         match likelihood.take_failure() {
             Some(error) => Err(error),
             None => result,

@@ -38,6 +38,11 @@ pub trait Target: Sync {
         }
     }
 
+    /// Whether the work on it was called off: samplers and searches look before every step, and end.
+    fn is_called_off(&self) -> bool {
+        false
+    }
+
     /// A point to start from: finite density, not far off. By default 0.
     fn start(&self) -> Vec<f64> {
         vec![0.0; self.dim()]

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// From the bottom up.
-const ORDER: [&str; 25] = [
-    "error", "warning", "hex", "math", "target", "kernel", "draft", "data", "model", "space",
-    "study", "sample", "estimate", "fit", "shard", "question", "engine", "combine", "compare",
-    "select", "plan", "sweep", "run", "site", "simulate",
+const ORDER: [&str; 26] = [
+    "error", "warning", "halt", "hex", "math", "target", "kernel", "draft", "data", "model",
+    "space", "study", "sample", "estimate", "fit", "shard", "question", "engine", "combine",
+    "compare", "select", "plan", "sweep", "run", "site", "simulate",
 ];
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {

@@ -240,6 +240,22 @@ pub struct PartitionReport {
     pub names: Option<Vec<String>>,
 }
 
+impl PartitionReport {
+    /// Of data that came split, so many rows to each shard, of which so many more were left out.
+    pub fn given(rows: &[usize], dropped: usize) -> PartitionReport {
+        let counts = rows.iter().enumerate().map(|(s, n)| (s as u32, *n));
+        let assignment: Vec<u32> = counts.flat_map(|(s, n)| std::iter::repeat_n(s, n)).collect();
+        PartitionReport {
+            shards: rows.len(),
+            rows: assignment.len(),
+            dropped,
+            by: "given".into(),
+            seed: 1,
+            hash: crate::data::split::hash(&assignment, rows.len()),
+        }
+    }
+}
+
 impl Comparison {
     /// Compares models by their evidences.
     pub(crate) fn new(

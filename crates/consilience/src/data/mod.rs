@@ -66,6 +66,7 @@ pub use scratch::Stored;
 pub(crate) use scratch::{Gathering, Scratch};
 pub use shard_data::ShardData;
 pub(crate) use shard_file::{read_shard, write_shard};
+pub use shard_file::{shard_of_bytes, shard_to_bytes};
 pub use spline::{SplineBasis, SplineSpec};
 pub use split_by::SplitBy;
 pub use table::{Column, Origin, Table};

@@ -10,8 +10,7 @@ use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
-use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -27,8 +26,41 @@ pub(crate) fn write_shard(path: &Path, data: &ShardData) -> Result<()> {
     crate::draft::write_with(path, |file| write(file, data))
 }
 
-fn write(file: &mut File, data: &ShardData) -> io::Result<()> {
-    let mut writer: Option<ArrowWriter<&mut File>> = None;
+/// Rows without missing values as bytes, from which [`shard_of_bytes`] makes the same rows, on another machine too.
+pub fn shard_to_bytes(data: &ShardData) -> Result<Vec<u8>> {
+    let table = data.batch(0..0)?;
+    let files = serde_json::to_vec(&*table.origin().files).map_err(|e| in_memory(e.into()))?;
+    let mut bytes = (files.len() as u64).to_le_bytes().to_vec();
+    bytes.extend(files);
+    write(&mut bytes, data).map_err(in_memory)?;
+    Ok(bytes)
+}
+
+/// The rows that [`shard_to_bytes`] wrote.
+pub fn shard_of_bytes(bytes: &[u8]) -> Result<ShardData> {
+    let cut = || in_memory(io::Error::other("the bytes of a shard are cut short"));
+    let (length, rest) = bytes.split_first_chunk::<8>().ok_or_else(cut)?;
+    let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| cut())?;
+    let (files, rows) = rest.split_at_checked(length).ok_or_else(cut)?;
+    let files: Vec<(PathBuf, bool)> =
+        serde_json::from_slice(files).map_err(|e| in_memory(e.into()))?;
+    // The reader of Parquet files takes files.
+    let mut file = tempfile::Builder::new().suffix(".parquet").tempfile().map_err(in_memory)?;
+    file.write_all(rows).map_err(in_memory)?;
+    let mut all = Table::default();
+    read_shard(file.path(), &Arc::new(files), &mut |block| {
+        all.append(block);
+        Ok(())
+    })?;
+    Ok(ShardData::from(all))
+}
+
+fn in_memory(source: io::Error) -> Error {
+    Error::Io { path: "a shard's rows".into(), source }
+}
+
+fn write<W: Write + Send>(file: W, data: &ShardData) -> io::Result<()> {
+    let mut writer: Option<ArrowWriter<W>> = None;
     let mut file = Some(file);
     for rows in data.batches(BATCH) {
         let batch = batch(&*data.batch(rows).map_err(io::Error::other)?)?;
@@ -145,6 +177,9 @@ mod tests {
         })
         .unwrap();
         assert_eq!(read, table);
+        let bytes = shard_to_bytes(&table.clone().into()).unwrap();
+        assert_eq!(*shard_of_bytes(&bytes).unwrap().table().unwrap(), table);
+        assert!(shard_of_bytes(&bytes[..40]).is_err() && shard_of_bytes(&bytes[..7]).is_err());
         let Column::Number(bits) = read.column("origin_file").unwrap() else { panic!() };
         assert!(bits[0].is_sign_negative());
         let none = Arc::new(Vec::new());

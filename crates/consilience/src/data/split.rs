@@ -239,7 +239,8 @@ fn by_value(column: &Column) -> (Vec<u32>, usize) {
     }
 }
 
-fn hash(assignment: &[u32], shards: usize) -> String {
+/// The name of a partition.
+pub(crate) fn hash(assignment: &[u32], shards: usize) -> String {
     let mut hasher = Sha256::new();
     hasher.update((shards as u64).to_le_bytes());
     for shards in assignment.chunks(1 << 12) {

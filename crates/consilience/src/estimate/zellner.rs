@@ -14,7 +14,7 @@
 use super::in_sigma::inverse;
 use super::linear::{rounding, shared_out};
 use super::{Estimate, Weighted};
-use crate::math::line::{self, Line, Node};
+use crate::math::line::{self, Line, LineNode};
 use crate::math::proposal::Kinship;
 use crate::math::ziggurat::normal;
 use crate::math::{LOG_2PI, Matrix, Stream, dot};
@@ -85,7 +85,7 @@ impl Ground {
         let n = sums.observations;
         if let Some(Prior::Fixed { value }) = self.log_sd {
             let log_integral = self.log_density(sums, misfit, value);
-            let node = Node { x: value, cell: (value, value), height: log_integral };
+            let node = LineNode { x: value, cell: (value, value), height: log_integral };
             return Some(Line { log_integral, error: 0.0, nodes: vec![node] });
         }
         let top = 0.5 * log(misfit / (n - 1.0).max(1.0));
@@ -194,7 +194,7 @@ pub struct Zellner {
     spread: GSpread,
     intercept: usize,
     /// Nodes over v; none where g is given.
-    outer: Vec<Node>,
+    outer: Vec<LineNode>,
     inverse: Matrix,
     solution: Vec<f64>,
 }
@@ -289,7 +289,7 @@ impl Zellner {
             let shrink = g / (1.0 + g);
             let line = self.ground.over_sigma(&self.sums, g).ok_or_else(no_integral)?;
             let top = line.nodes.iter().map(|n| n.height).fold(f64::NEG_INFINITY, f64::max);
-            let mass = |node: &Node| if line.nodes.len() == 1 { 1.0 } else { node.mass(top) };
+            let mass = |node: &LineNode| if line.nodes.len() == 1 { 1.0 } else { node.mass(top) };
             let total: f64 = line.nodes.iter().map(mass).sum();
             for node in &line.nodes {
                 let share = weight * mass(node) / total;
@@ -355,7 +355,7 @@ impl Zellner {
         let p = self.sums.coefficients;
         let turn = self.turn(usize::from(self.is_free()));
         let mut rows: Vec<(Vec<f64>, f64)> = Vec::new();
-        let within = |node: &Node, rng: &mut Stream| {
+        let within = |node: &LineNode, rng: &mut Stream| {
             node.cell.0 + (node.cell.1 - node.cell.0) * rng.random::<f64>()
         };
         let times = match self.outer.is_empty() {

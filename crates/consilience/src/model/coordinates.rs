@@ -276,6 +276,10 @@ impl Target for Warped<'_> {
         }
     }
 
+    fn is_called_off(&self) -> bool {
+        self.target.is_called_off()
+    }
+
     fn start(&self) -> Vec<f64> {
         self.coordinates.z(&self.target.start())
     }

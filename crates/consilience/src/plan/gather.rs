@@ -179,6 +179,43 @@ impl Gathered {
         Ok(Gathered { names, ..gathered })
     }
 
+    /// A study whose rows are elsewhere, split already as this says: tables with columns of these names. Only the shards
+    /// of an engine have them ([`Plan::on`]).
+    pub fn elsewhere(
+        study: impl Into<StudyFile>,
+        names: Vec<String>,
+        partition: PartitionReport,
+    ) -> Result<Gathered> {
+        let outline = Outline::new(study, |_| Ok(names.clone()))?;
+        let split = &outline.study.split;
+        let fault = |key: &str, message: String| {
+            Err(outline.lines.locate(Error::input_at(Place::key(key), message)))
+        };
+        let given = partition.shards;
+        if let Some(wanted) = split.shards.filter(|wanted| *wanted != given) {
+            return fault(
+                "split.shards",
+                format!(
+                    "there are {given} shards already, and `split.shards` is not {given} but {wanted}; leave it out or say {given}"
+                ),
+            );
+        }
+        // Whoever split them by the study's own rule says so.
+        let by = split.by.to_string();
+        if !matches!(split.by, SplitBy::Random | SplitBy::File) && by != partition.by {
+            return fault(
+                "split.by",
+                format!(
+                    "`split.by` = \"{by}\" does not go with data that are split already; leave it out"
+                ),
+            );
+        }
+        let mut warnings = outline.notes.clone();
+        warnings.extend((partition.dropped > 0).then(|| left_out(partition.dropped)));
+        let (files, shards) = (Vec::new(), Vec::new());
+        Ok(Gathered { outline, files, names, partition, shards, warnings })
+    }
+
     /// Splits the rows that count.
     fn split(
         outline: Outline,
@@ -282,15 +319,19 @@ fn complete(
     warnings.extend(meant_as_numbers(outline, std::mem::take(&mut rows.misread))?);
     let (data, dropped) = rows.finish(place)?;
     if dropped > 0 {
-        let message = format!(
-            "{dropped} {} left out because a value is missing",
-            if dropped == 1 { "row was" } else { "rows were" }
-        );
-        let advice = "set missing = \"error\" under [data] to see where";
-        warnings
-            .push(Warning::new(Level::Note, "rows-dropped", message, advice).value(dropped as f64));
+        warnings.push(left_out(dropped));
     }
     Ok(Complete { data, dropped, warnings })
+}
+
+/// The note that so many rows do not count.
+fn left_out(dropped: usize) -> Warning {
+    let message = format!(
+        "{dropped} {} left out because a value is missing",
+        if dropped == 1 { "row was" } else { "rows were" }
+    );
+    let advice = "set missing = \"error\" under [data] to see where";
+    Warning::new(Level::Note, "rows-dropped", message, advice).value(dropped as f64)
 }
 
 /// Complete rows while they come.

@@ -111,10 +111,21 @@ impl Plan {
         threads: usize,
         observer: &dyn Observer,
     ) -> Result<Plan> {
-        let (room, study) = (Room::default(), study.into());
+        Plan::of_tables_within(study, tables, threads, &Room::default(), observer)
+    }
+
+    /// The same with a bound on the memory that likelihoods take, and a way to stop. The result has the same bits.
+    pub fn of_tables_within(
+        study: impl Into<StudyFile>,
+        tables: Tables,
+        threads: usize,
+        room: &Room,
+        observer: &dyn Observer,
+    ) -> Result<Plan> {
+        let study = study.into();
         let pool = crate::engine::pool(room.threads(threads))?;
         let gathered = pool.install(|| Gathered::of_tables(study, tables))?;
-        Plan::in_memory(gathered, pool, &room, observer)
+        Plan::in_memory(gathered, pool, room, observer)
     }
 
     /// With a clock, by which the CPU time of every shard's answers is taken from now on; see [`Threads::spent`].
@@ -138,7 +149,9 @@ fn in_memory(gathered: &mut Gathered, pool: rayon::ThreadPool, room: &Room) -> T
     let threads = pool.current_num_threads();
     let shards = std::mem::take(&mut gathered.shards);
     let budget = Arc::new(room.budget(threads));
-    let shard = |(index, data)| Shard::new(index, data).with_budget(budget.clone());
+    let shard = |(index, data)| {
+        Shard::new(index, data).with_budget(budget.clone()).until(room.halt.clone())
+    };
     Threads::on(pool, shards.into_iter().enumerate().map(shard).collect())
 }
 

@@ -1,5 +1,6 @@
 //! How much memory a run may take, and for what.
 
+use crate::halt::Halt;
 use crate::shard::Budget;
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
@@ -19,6 +20,8 @@ pub struct Room {
     pub(crate) folder: PathBuf,
     /// Where converted copies of large text files are kept, if they are.
     pub(crate) cache: Option<PathBuf>,
+    /// By which the shards' work may be called off.
+    pub(crate) halt: Option<Halt>,
 }
 
 /// The least memory that a run can be held to: the program itself and the work of two threads.
@@ -37,7 +40,7 @@ impl Default for Room {
     fn default() -> Room {
         let kept = crate::shard::KEPT_LIKELIHOODS;
         let (rows, lent, threads) = (usize::MAX, usize::MAX, usize::MAX);
-        Room { rows, kept, lent, threads, folder: PathBuf::new(), cache: None }
+        Room { rows, kept, lent, threads, folder: PathBuf::new(), cache: None, halt: None }
     }
 }
 
@@ -67,6 +70,7 @@ impl Room {
             threads: (memory / 4 / PER_THREAD).max(1),
             folder: folder.to_path_buf(),
             cache: None,
+            halt: None,
         })
     }
 
@@ -74,6 +78,13 @@ impl Room {
     /// time, and row after row where memory is bounded: see [`Reader`](crate::data::read::Reader).
     pub fn with_cache(mut self, folder: PathBuf) -> Room {
         self.cache = Some(folder);
+        self
+    }
+
+    /// Until this is called: then shards leave what they are at, and the run ends with [`Error::Stopped`]. The observer
+    /// should break too, since between two questions nobody else looks.
+    pub fn until(mut self, halt: Halt) -> Room {
+        self.halt = Some(halt);
         self
     }
 

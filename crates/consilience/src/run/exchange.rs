@@ -55,6 +55,11 @@ pub struct QuestionFile {
 }
 
 impl QuestionFile {
+    /// Questions of ours, which are sound.
+    pub(super) fn new(header: QuestionHeader, posed: Posed, digest: [u8; 32]) -> QuestionFile {
+        QuestionFile { header, signer: None, posed, digest }
+    }
+
     /// Reads a question file that came from elsewhere.
     pub fn read(path: &Path) -> Result<QuestionFile> {
         QuestionFile::read_within(path, LARGEST_LETTER)
@@ -225,12 +230,12 @@ pub(super) enum FoundAnswer {
 }
 
 /// By which answers know their questions.
-fn hash_of(digest: &[u8; 32]) -> String {
+pub(super) fn hash_of(digest: &[u8; 32]) -> String {
     hex(&digest[..16])
 }
 
 /// What tells questions from all others.
-fn question_digest(
+pub(super) fn question_digest(
     header: &QuestionHeader,
     posed: &Posed,
 ) -> std::result::Result<[u8; 32], String> {

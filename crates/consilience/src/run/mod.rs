@@ -26,6 +26,7 @@ mod lock;
 mod manifest;
 mod masks;
 mod message;
+mod remote;
 mod sites;
 mod status;
 mod work;
@@ -43,6 +44,7 @@ pub use manifest::{Coordinator, Manifest, SchemaColumn, ShardEntry, ShardRows, s
 pub(crate) use masks::Masks;
 pub use message::{AnswerHeader, FORMAT, LARGEST_LETTER, LARGEST_QUESTION, QuestionHeader};
 pub(crate) use message::{Reply, encode_answer, hex, load, sha256_hex};
+pub use remote::{Came, Carrier, Remote, answer};
 pub use sites::{OTHER, Received, SiteEntry, check_name};
 pub use status::{RoundStatus, Status};
 pub(crate) use work::answer_soundly;

@@ -58,6 +58,7 @@ pub fn gibbs(
     let mut reference = vec![0.0; d];
     let averaged = warmup.div_ceil(2);
     for k in 0..warmup {
+        go_on(target)?;
         let conditional = sampler.conditional(&theta, rng)?;
         if k >= warmup - averaged {
             // The conditional means have θ's own mean and less noise.
@@ -75,6 +76,7 @@ pub fn gibbs(
     let mut log_ordinates = Vec::with_capacity(draws);
     let mut conditionals = Vec::with_capacity(keep);
     for k in 0..draws {
+        go_on(target)?;
         let conditional = sampler.conditional(&theta, rng)?;
         log_ordinates.push(conditional.log_density(&reference));
         conditional.draw(&mut theta, rng);
@@ -87,6 +89,11 @@ pub fn gibbs(
     target.log_densities(&thetas, &mut log_density);
     let chain = Chain { thetas, log_density, energy: Vec::new(), divergences: 0 };
     Ok(GibbsDraws { chain, reference, log_ordinates, conditionals })
+}
+
+/// An error if nobody wants the draws any more.
+fn go_on(target: &Subposterior) -> Result<()> {
+    if target.is_called_off() { Err(Error::Stopped) } else { Ok(()) }
 }
 
 /// θ given the latent variables: a normal density.

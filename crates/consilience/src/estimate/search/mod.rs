@@ -494,6 +494,9 @@ fn laplace(mode: &Mode) -> f64 {
 pub fn climb(search: &mut Search, target: &dyn Target) -> Result<Arc<Matrix>> {
     let mut heard = None;
     loop {
+        if target.is_called_off() {
+            return Err(Error::Stopped);
+        }
         match search.next(heard)? {
             Wish::Expand(thetas) => heard = Some(expansions(&thetas, target)),
             Wish::Weigh(set) => return Ok(set.thetas),
@@ -506,6 +509,9 @@ pub fn climb(search: &mut Search, target: &dyn Target) -> Result<Arc<Matrix>> {
 /// Has a search that has climbed a target draw and weigh, from these points on to its end.
 pub fn weigh(search: &mut Search, target: &dyn Target, mut thetas: Arc<Matrix>) -> Result<()> {
     loop {
+        if target.is_called_off() {
+            return Err(Error::Stopped);
+        }
         let mut out = vec![0.0; thetas.rows()];
         target.log_densities(&thetas, &mut out);
         let mut heard = Heard::Values(out);

@@ -52,6 +52,7 @@ fn chain(target: &dyn Target, mode: &Mode, lengths: NutsLengths, mut rng: Stream
     let mut trajectory = Trajectory::new(d);
     let mut step = StepSize::new();
     for _ in 0..lengths.warmup {
+        go_on(target)?;
         let passage = trajectory.pass(&mut density, &mut place, step.next(), &mut rng);
         step.update(passage.acceptance);
     }
@@ -61,6 +62,7 @@ fn chain(target: &dyn Target, mode: &Mode, lengths: NutsLengths, mut rng: Stream
     let mut log_density = Vec::with_capacity(lengths.draws);
     let mut divergences = 0;
     for k in 0..lengths.draws {
+        go_on(target)?;
         let passage = trajectory.pass(&mut density, &mut place, step, &mut rng);
         density.theta(&place.zeta, thetas.row_mut(k));
         divergences += usize::from(passage.diverged);
@@ -68,6 +70,11 @@ fn chain(target: &dyn Target, mode: &Mode, lengths: NutsLengths, mut rng: Stream
         log_density.push(place.log_density);
     }
     Ok(Chain { thetas, log_density, energy, divergences })
+}
+
+/// An error if nobody wants the draws any more.
+fn go_on(target: &dyn Target) -> Result<()> {
+    if target.is_called_off() { Err(Error::Stopped) } else { Ok(()) }
 }
 
 /// A place to start from. Chains that start apart can tell whether they come together.

@@ -1,0 +1,226 @@
+"""`compare`, `select`, `sweep` and `simulate`."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from . import _consilience, _data
+from ._errors import InputError, UnreliableError, UnreliableWarning
+from ._progress import Progress
+from ._result import Comparison, Selection, Sweep
+from ._study import Study, _plain
+
+
+def _threads(threads: int | None) -> int:
+    if threads is None:
+        count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        return count or 1
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise InputError(f"threads={threads!r}: give a whole number from 1 on")
+    return threads
+
+
+def _memory() -> int | None:
+    """The bytes of this machine's memory, or those that a control group leaves of them."""
+    found = []
+    try:
+        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, OSError, ValueError):
+        pass
+    try:
+        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as file:
+            found.append(int(file.read()))
+    except (OSError, ValueError):
+        pass
+    return min(found, default=None)
+
+
+def _bytes(memory: Any) -> int | None:
+    """`"2GiB"`, `"500MB"` or a number of bytes."""
+    if memory is None or (isinstance(memory, int) and not isinstance(memory, bool)):
+        return memory
+    units = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30,
+             "tib": 2**40}
+    if isinstance(memory, str):
+        number = memory.strip().rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+        unit = memory.strip()[len(number):].lower()
+        try:
+            return int(float(number) * units[unit])
+        except (ValueError, KeyError, OverflowError):
+            pass
+    raise InputError(f"memory={memory!r}: a number and a unit are needed, such as \"2GiB\" or \"500MB\"")
+
+
+def _task(study: Study, instead: dict[str, Any], data: Any, threads: int | None, memory: Any = None) -> dict[str, Any]:
+    files = _data.paths(data)
+    if files is not None:
+        instead = {**instead, "data": files}
+    return {"study": study.task(instead), "threads": _threads(threads), "machine": _memory(), "memory": _bytes(memory),
+            "scratch": tempfile.gettempdir()}
+
+
+def _judged(result: Any, strict: bool) -> Any:
+    """The result; a warning, or an error, if it is not to be trusted."""
+    words = result.unreliable()
+    if words is not None:
+        if strict:
+            raise UnreliableError(words, result)
+        warnings.warn(words, UnreliableWarning, stacklevel=3)
+    return result
+
+
+def compare(
+    study: Any,
+    data: Any = None,
+    *,
+    models: Sequence[Any] = (),
+    engine: Any = None,
+    posterior: bool = False,
+    prior_scale: Sequence[float] = (),
+    leave_one_out: bool = False,
+    shard_details: bool = False,
+    strict: bool = False,
+    progress: bool | None = None,
+    threads: int | None = None,
+    memory: int | str | None = None,
+    shards: int | None = None,
+    by: str | None = None,
+    sizes: str | None = None,
+    share: str | None = None,
+    split_seed: int | None = None,
+    seed: int | None = None,
+    local: str | None = None,
+    combine: str | None = None,
+    draws: int | None = None,
+    warmup: int | None = None,
+    chains: int | None = None,
+    se_target: float | None = None,
+    rounds: int | None = None,
+    kernel: str | None = None,
+) -> Comparison:
+    """Compares the models of a study by their evidences.
+
+    `study` is the path of a study file, TOML text, a dict with the same keys, or a list of models. `data` is a table (pandas,
+    polars, pyarrow, DuckDB: anything with the Arrow PyCapsule interface), which is split as the study says; a list of tables,
+    which are the shards; one or several paths; or nothing, if the study names its data.
+
+    `models` are models of your own (:class:`Model`) beside the study's. `engine` has the shards elsewhere
+    (:class:`Executor`, ``consilience.dask.Engine``). `posterior` keeps draws, for ``to_arviz``. From `shards` on, arguments
+    stand in the place of what the study says.
+    """
+    with_own = Study(study, models)
+    instead = {"shards": shards, "by": by, "sizes": sizes, "share": share, "split_seed": split_seed, "seed": seed,
+               "local": local, "combine": combine, "draws": draws, "warmup": warmup, "chains": chains,
+               "se_target": se_target, "rounds": rounds, "kernel": kernel}
+    if engine is not None and kernel is None and getattr(engine, "mixed", False):
+        # Workers may have CPUs of different kinds, and bits must not depend on which one answers.
+        instead["kernel"] = "portable"
+    task = _task(with_own, instead, data, threads, memory)
+    task["extras"] = {"prior_scales": [float(f) for f in prior_scale], "leave_one_out": bool(leave_one_out),
+                      "posterior": bool(posterior), "shard_details": bool(shard_details)}
+    task["own_only"] = with_own.own_only
+    own_only = with_own.own_only
+    own = with_own.own
+    with with_own.named(), _data.once(data), Progress(progress) as bar:
+        if engine is not None:
+            from .engines import prepared
+            found = prepared(engine, with_own, task, data)
+            task |= {"names": found.names, "partition": found.partition}
+            with found as carrier:
+                json_text, kept = _consilience.compare(json.dumps(task), None, [m.parts(None) for m in own], found.shards,
+                                                       carrier, bar.callback())
+        elif own_only:
+            pieces = _shards_of(data)
+            for model in own:
+                model.check(pieces)
+            parts = [m.parts(pieces) for m in own]
+            json_text, kept = _consilience.compare(json.dumps(task), None, parts, len(pieces), None, bar.callback())
+        else:
+            capsules = _data.capsules(with_own, task["study"], data)
+            parts = [m.parts(None) for m in own]
+            json_text, kept = _consilience.compare(json.dumps(task), capsules, parts, 0, None, bar.callback())
+    return _judged(Comparison(json_text, with_own.written(), dict(kept)), strict)
+
+
+def _shards_of(data: Any) -> list[Any]:
+    """The shards that models of one's own are on: the elements of a list, or all of it."""
+    if data is None:
+        raise InputError("there are no data; give a list of shards, each as the models' functions take it")
+    if isinstance(data, list):
+        if not data:
+            raise InputError("there are no shards; give at least one")
+        return data
+    return [data]
+
+
+def select(
+    study: Any,
+    data: Any = None,
+    *,
+    models: Sequence[str] = (),
+    method: str | None = None,
+    top: int | None = None,
+    strict: bool = False,
+    progress: bool | None = None,
+    threads: int | None = None,
+    memory: int | str | None = None,
+    shards: int | None = None,
+    by: str | None = None,
+    split_seed: int | None = None,
+    seed: int | None = None,
+    draws: int | None = None,
+) -> Selection:
+    """Chooses among all models that a study with `select` has. `models` names some of them by their terms, ``"x1 + x2"``,
+    whose evidences are told too."""
+    read = Study(study)
+    instead = {"shards": shards, "by": by, "split_seed": split_seed, "seed": seed, "draws": draws}
+    task = _task(read, instead, data, threads, memory)
+    task |= {"named": list(models), "method": method, "top": top}
+    with read.named(), _data.once(data), Progress(progress) as bar:
+        capsules = _data.capsules(read, task["study"], data)
+        json_text = _consilience.select(json.dumps(task), capsules, bar.callback())
+    return _judged(Selection(json_text, read.written()), strict)
+
+
+def sweep(
+    study: Any,
+    data: Any = None,
+    *,
+    shards: Sequence[int],
+    repeats: int = 10,
+    by: Sequence[str] = ("random",),
+    combine: Sequence[str] = ("normal", "exact"),
+    votes: bool = False,
+    reference: Sequence[float] | None = None,
+    out: str | os.PathLike | None = None,
+    progress: bool | None = None,
+    threads: int | None = None,
+    memory: int | str | None = None,
+    seed: int | None = None,
+    local: str | None = None,
+    draws: int | None = None,
+) -> Sweep:
+    """Splits the data of a study into several numbers of shards, many times, and says how far the combinations are off.
+
+    Data are files: the study's own, or `data`. With `out`, partitions are kept in that folder and not computed twice."""
+    read = Study(study)
+    if data is not None and _data.paths(data) is None:
+        raise InputError("a sweep reads its data from files; give paths (a table can be written with .to_parquet)")
+    task = _task(read, {"seed": seed, "local": local, "draws": draws}, data, threads, memory)
+    task["sweep"] = {"shards": _plain(list(shards), "shards"), "repeats": repeats, "by": list(by), "combine": list(combine),
+                     "votes": votes, "reference": None if reference is None else [float(x) for x in reference],
+                     "out": None if out is None else os.fspath(out)}
+    with read.named(), Progress(progress) as bar:
+        json_text = _consilience.sweep(json.dumps(task), bar.callback())
+    return Sweep(json_text, read.written())
+
+
+def simulate(what: str, path: str | os.PathLike, rows: int, *, seed: int = 1, loci: int = 100,
+             threads: int | None = None) -> None:
+    """Writes simulated data (`higgs`, `alleles`, `toy` or `rjmcmc`) to a file that ends in .parquet, .csv or .csv.gz."""
+    _consilience.simulate(what, rows, seed, loci, os.fspath(path), _threads(threads))

@@ -1,0 +1,281 @@
+//! The long work: comparisons, choices among many models, sweeps.
+
+use crate::arrow::reader;
+use crate::columns::{columns, doubles};
+use crate::engine::Engine;
+use crate::errors::raise;
+use crate::own::{Likelihood, Own};
+use crate::spec::{Task, from_json};
+use crate::work::{Watch, run};
+use consilience::compare::{Comparison, PartitionReport};
+use consilience::data::{Tables, shard_to_bytes};
+use consilience::engine::Observer;
+use consilience::plan::{Gathered, Plan, Rows};
+use consilience::run::{Remote, study_hash};
+use consilience::simulate::{Format, Simulated, write as write_simulated};
+use consilience::sweep::{Folder, Kept, OnThreads, Sweep, Watch as Watches};
+use consilience::{Error, Place, Result, Shard, Threads, draft};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCapsule, PyDict};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Tables as capsules: one, or one per shard.
+type Capsules<'py> = Option<(bool, Vec<Bound<'py, PyCapsule>>)>;
+
+/// Models of one's own: name, parameters with their priors, and what makes the likelihood of a shard.
+type Owns = Vec<(String, Vec<(String, String)>, Py<PyAny>)>;
+
+fn tables(capsules: Capsules) -> PyResult<Option<Tables>> {
+    let Some((whole, capsules)) = capsules else { return Ok(None) };
+    let mut readers = capsules.iter().map(reader).collect::<PyResult<Vec<_>>>()?;
+    Ok(Some(match readers.pop() {
+        Some(only) if whole => Tables::Whole(only),
+        last => {
+            readers.extend(last);
+            Tables::Shards(readers)
+        }
+    }))
+}
+
+/// Compares models: the JSON document, and the draws of posteriors that were asked for, by models.
+#[pyfunction]
+#[pyo3(signature = (task, capsules, own, shards, engine, progress))]
+pub fn compare<'py>(
+    py: Python<'py>,
+    task: &str,
+    capsules: Capsules<'py>,
+    own: Owns,
+    shards: usize,
+    engine: Option<Bound<'py, PyAny>>,
+    progress: Option<Bound<'py, PyAny>>,
+) -> PyResult<(String, Bound<'py, PyDict>)> {
+    let tables = tables(capsules)?;
+    let task: Task = from_json(task).map_err(|error| raise(py, error))?;
+    let made = own.into_iter().map(|(name, parameters, bind)| Own::new(&name, &parameters, bind));
+    let own = made.collect::<Result<Vec<Own>>>().map_err(|error| raise(py, error))?;
+    let engine = engine.map(Bound::unbind);
+    let threads = task.threads;
+    let result = run(py, threads, progress.as_ref(), |watch| {
+        let object = engine.map(|object| Engine { object, shards, watch: watch.clone() });
+        let comparison = match (object, task.own_only) {
+            (Some(engine), _) => on_engine(task, own, engine, watch)?,
+            (None, true) => own_alone(task, own, shards, watch)?,
+            (None, false) => here(task, tables, own, watch)?,
+        };
+        let json = serde_json::to_string(&comparison).map_err(|e| Error::numeric(e.to_string()))?;
+        Ok((json, comparison))
+    });
+    let (json, comparison) = result?;
+    let draws = PyDict::new(py);
+    for model in &comparison.models {
+        let Some(sample) = &model.posterior else { continue };
+        let numbers = sample.chains.iter().flat_map(|chain| chain.thetas.data().iter().copied());
+        draws.set_item(&model.name, doubles(py, numbers))?;
+    }
+    Ok((json, draws))
+}
+
+/// On this process's threads.
+fn here(
+    task: Task,
+    tables: Option<Tables>,
+    own: Vec<Own>,
+    watch: &Arc<Watch>,
+) -> Result<Comparison> {
+    let room = task.room(watch.halt.clone())?;
+    let threads = room.threads(task.threads);
+    let observer: &dyn Observer = &**watch;
+    let study = task.study.study()?;
+    let mut plan = match tables {
+        Some(tables) => Plan::of_tables_within(study, tables, threads, &room, observer)?,
+        None => Plan::within(study, threads, &room, observer)?,
+    };
+    for Own { model, bind } in own {
+        let dim = model.dim();
+        plan.add_model(model, |shard| {
+            let made = Python::attach(|py| bind.call1(py, (shard.index(), columns(py, shard)?)));
+            Ok(Likelihood::new(made.map_err(|e| watch.keep(e))?, dim, watch.clone()))
+        })?;
+    }
+    plan.deliver(&task.extras.into())?;
+    plan.run(observer)
+}
+
+/// Only models of one's own, whose rows Python has.
+fn own_alone(task: Task, own: Vec<Own>, shards: usize, watch: &Arc<Watch>) -> Result<Comparison> {
+    let options = task.study.study()?.study.evidence;
+    let mut known = Vec::new();
+    let mut counts = vec![0; shards];
+    for (index, count) in counts.iter_mut().enumerate() {
+        let mut shard = Shard::without_rows(index);
+        for Own { model, bind } in &own {
+            let made = Python::attach(|py| -> PyResult<(f64, Py<PyAny>)> {
+                let made = bind.call1(py, (index, py.None()))?;
+                Ok((made.getattr(py, "rows")?.extract(py)?, made))
+            });
+            let (rows, made) = made.map_err(|error| watch.keep(error))?;
+            *count = rows as usize;
+            let likelihood = Likelihood::new(made, model.dim(), watch.clone());
+            shard.learn(model.likelihood_name(), likelihood.foreign(rows)?);
+        }
+        known.push(shard.until(Some(watch.halt.clone())));
+    }
+    let models = own.into_iter().map(|own| own.model).collect();
+    let mut plan = Plan::of_models(Threads::new(known, task.threads)?, models, options)?;
+    plan.partition = PartitionReport::given(&counts, 0);
+    plan.deliver(&task.extras.into())?;
+    plan.run(&**watch)
+}
+
+/// On shards that an engine of Python's reaches.
+fn on_engine(task: Task, own: Vec<Own>, engine: Engine, watch: &Arc<Watch>) -> Result<Comparison> {
+    let study = task.study.study()?;
+    let partition = task.partition.unwrap_or_else(|| PartitionReport::given(&[], 0));
+    let remote = Remote::new(engine, &study_hash(&study.study), &partition.hash);
+    let mut plan = if task.own_only {
+        let models = own.into_iter().map(|own| own.model).collect();
+        let mut plan = Plan::of_models(remote, models, study.study.evidence)?;
+        plan.partition = partition;
+        plan
+    } else {
+        let gathered = Gathered::elsewhere(study, task.names.unwrap_or_default(), partition)?;
+        let mut plan = Plan::on(gathered, remote, &**watch)?;
+        own.into_iter().try_for_each(|own| plan.add_known(own.model))?;
+        plan
+    };
+    plan.deliver(&task.extras.into())?;
+    plan.run(&**watch)
+}
+
+/// Splits a table as a study says: each shard's rows as bytes, and the partition as JSON.
+#[pyfunction]
+#[pyo3(signature = (task, capsules))]
+pub fn split<'py>(
+    py: Python<'py>,
+    task: &str,
+    capsules: Capsules<'py>,
+) -> PyResult<(Vec<Bound<'py, PyBytes>>, String, Vec<String>)> {
+    let tables = tables(capsules)?;
+    let task: Task = from_json(task).map_err(|error| raise(py, error))?;
+    let (shards, partition, names) = run(py, task.threads, None, |watch| {
+        let room = task.room(watch.halt.clone())?;
+        let study = task.study.study()?;
+        let gathered = match tables {
+            Some(tables) => Gathered::of_tables(study, tables)?,
+            None => Gathered::new(study, &room, &**watch)?,
+        };
+        let shards = gathered.shards.iter().map(shard_to_bytes).collect::<Result<Vec<_>>>()?;
+        let partition = serde_json::to_string(&gathered.partition);
+        Ok((shards, partition.map_err(|e| Error::numeric(e.to_string()))?, gathered.names))
+    })?;
+    Ok((shards.iter().map(|bytes| PyBytes::new(py, bytes)).collect(), partition, names))
+}
+
+/// Chooses among all models of a study with `[select]`: the JSON document.
+#[pyfunction]
+#[pyo3(signature = (task, capsules, progress))]
+pub fn select<'py>(
+    py: Python<'py>,
+    task: &str,
+    capsules: Capsules<'py>,
+    progress: Option<Bound<'py, PyAny>>,
+) -> PyResult<String> {
+    let tables = tables(capsules)?;
+    let task: Task = from_json(task).map_err(|error| raise(py, error))?;
+    run(py, task.threads, progress.as_ref(), |watch| {
+        let room = task.room(watch.halt.clone())?;
+        let threads = room.threads(task.threads);
+        let mut study = task.study.study()?;
+        let Some(select) = &mut study.study.select else {
+            let message = "this study names its models, which `compare` compares; a choice among all subsets of terms needs `select`";
+            return Err(Error::input_at(Place::default(), message));
+        };
+        select.method = task.method.unwrap_or(select.method);
+        select.top = task.top.unwrap_or(select.top);
+        study.check()?;
+        let plan = match tables {
+            Some(tables) => Plan::of_tables_within(study, tables, threads, &room, &**watch)?,
+            None => Plan::within(study, threads, &room, &**watch)?,
+        };
+        let selection = plan.select_and_name(&task.named, &**watch)?;
+        serde_json::to_string(&selection).map_err(|e| Error::numeric(e.to_string()))
+    })
+}
+
+/// Who watches a sweep: its cells are the rounds.
+struct Cells<'a>(&'a Watch);
+
+impl Watches for Cells<'_> {
+    fn cells(&self, done: usize, all: usize) {
+        self.0.cells(done as u64, all as u64);
+    }
+
+    fn within(&self) -> &dyn Observer {
+        self.0
+    }
+}
+
+/// Splits data in many ways: the JSON document.
+#[pyfunction]
+#[pyo3(signature = (task, progress))]
+pub fn sweep(py: Python<'_>, task: &str, progress: Option<Bound<'_, PyAny>>) -> PyResult<String> {
+    let mut task: Task = from_json(task).map_err(|error| raise(py, error))?;
+    run(py, task.threads, progress.as_ref(), |watch| {
+        let room = task.room(watch.halt.clone())?;
+        let threads = room.threads(task.threads);
+        let Some(spec) = task.sweep.take() else {
+            return Err(Error::input("there is nothing to sweep; name numbers of shards"));
+        };
+        let study = task.study.study()?;
+        let (shards, repeats, votes) = (spec.shards, spec.repeats, spec.votes);
+        let (by, combine, reference) = (spec.by, spec.combine, spec.reference);
+        let sweep = Sweep { shards, repeats, by, combine, votes, reference };
+        sweep.check(&study)?;
+        let rows = Rows::read(study.clone(), threads, &room, &**watch)?;
+        let kept: Box<dyn Kept> = match &spec.out {
+            Some(folder) => {
+                draft::make_folder(folder)?;
+                Box::new(Folder::new(folder, &study, &rows.hashes()?)?)
+            }
+            None => Box::new(()),
+        };
+        let bench = OnThreads::new(rows, threads, room, None);
+        let document = sweep.run(&study, &bench, &*kept, &Cells(watch))?;
+        serde_json::to_string(&document).map_err(|e| Error::numeric(e.to_string()))
+    })
+}
+
+/// Writes simulated data to a file.
+#[pyfunction]
+#[pyo3(signature = (what, rows, seed, loci, path, threads))]
+pub fn simulate(
+    py: Python<'_>,
+    what: &str,
+    rows: u64,
+    seed: u64,
+    loci: usize,
+    path: PathBuf,
+    threads: usize,
+) -> PyResult<()> {
+    let what = match what {
+        "higgs" => Simulated::Higgs,
+        "alleles" => Simulated::Alleles(loci),
+        "toy" => Simulated::Toy,
+        "rjmcmc" => Simulated::Rjmcmc(rows),
+        other => {
+            let message = format!(
+                "`{other}` cannot be simulated; name one of \"higgs\", \"alleles\", \"toy\", \"rjmcmc\""
+            );
+            return Err(raise(py, Error::input(message)));
+        }
+    };
+    run(py, threads, None, |watch| {
+        let format = Format::of(&path)?;
+        draft::write_with(&path, |file| {
+            let mut written = |_| ();
+            write_simulated(file, format, what, rows, seed, &mut written)
+        })?;
+        if watch.halt.is_called() { Err(Error::Stopped) } else { Ok(()) }
+    })
+}

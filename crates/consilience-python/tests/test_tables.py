@@ -1,0 +1,173 @@
+"""Every kind of table has the bits of the file, and so has every engine."""
+
+import concurrent.futures
+import json
+import os
+import signal
+import sys
+
+import pytest
+
+import consilience as cs
+
+
+def models(result):
+    """All that rests on the rows: as text, in which equal numbers have equal bits."""
+    return json.dumps(result.json["models"])
+
+
+@pytest.fixture(scope="module")
+def expected(study, parquet):
+    return cs.compare(study, parquet)
+
+
+def test_the_programs_bits(study, parquet, program, tmp_path, frame):
+    """Through `exact`, and through NUTS on every shard."""
+    for evidence in ({}, {"local": "nuts+warp3", "combine": "normal", "draws": 400, "warmup": 200}):
+        own = {**study, "data": {"path": str(parquet)}, "evidence": evidence}
+        lines = ['[data]', f'path = "{parquet}"', "[split]", "shards = 4", "[prior]", 'default = "normal(0, 1)"', "[evidence]"]
+        lines += [f"{k} = {json.dumps(v)}" for k, v in evidence.items()]
+        for model in study["model"]:
+            lines += ["[[model]]"] + [f"{k} = {json.dumps(v)}" for k, v in model.items()]
+        file = tmp_path / "study.toml"
+        file.write_text("\n".join(lines))
+        by_program = program("compare", file, "--json", "--quiet")
+        for result in (cs.compare(file), cs.compare(str(file)), cs.compare(file.read_text()), cs.compare(own),
+                       cs.compare({**study, "evidence": evidence}, frame)):
+            assert result.json["models"] == by_program["models"]
+            assert result.json["partition"] == by_program["partition"]
+
+
+def test_tables_of_every_library(expected, study, frame):
+    import duckdb
+    import polars as pl
+    import pyarrow as pa
+
+    written = frame.drop(columns="mixed")
+    arrow = pa.Table.from_pandas(written, preserve_index=False)
+    tables = {
+        "pandas": frame,
+        "pandas, categories": frame.assign(group=frame["group"].astype("category")),
+        "polars": pl.from_arrow(arrow),
+        # NaN is no null there.
+        "polars with NaN": pl.from_arrow(arrow).with_columns(pl.col("x").fill_null(float("nan"))),
+        "pyarrow": arrow,
+        "pyarrow, a batch": arrow.combine_chunks().to_batches()[0],
+        "a reader": arrow.to_reader(max_chunksize=100),
+        "duckdb": duckdb.sql("select * from arrow"),
+    }
+    for name, table in tables.items():
+        assert models(cs.compare(study, table)) == models(expected), name
+
+
+def test_threads_do_not_count(expected, study, frame):
+    for threads in (1, 3):
+        assert models(cs.compare(study, frame, threads=threads)) == models(expected)
+    assert models(cs.compare(study, frame, memory="1GiB")) == models(expected)
+
+
+def test_a_table_per_shard(study, frame):
+    parts = [frame.iloc[i * 400 : (i + 1) * 400] for i in range(3)]
+    unsplit = {key: value for key, value in study.items() if key != "split"}
+    given = cs.compare(unsplit, parts)
+    assert given.json["partition"]["by"] == "given" and given.json["partition"]["shards"] == 3
+    assert given.json["partition"]["dropped"] == 12
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        on_threads = cs.compare(unsplit, parts, engine=cs.Executor(pool))
+    assert models(on_threads) == models(given) and on_threads.json["partition"] == given.json["partition"]
+
+
+@pytest.mark.parametrize("evidence", [{}, {"local": "nuts+warp3", "combine": "normal", "draws": 400, "warmup": 200}])
+def test_executors(study, frame, evidence):
+    study = {**study, "evidence": evidence}
+    expected = cs.compare(study, frame)
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        assert models(cs.compare(study, frame, engine=cs.Executor(pool))) == models(expected)
+    with concurrent.futures.ProcessPoolExecutor(2) as pool:
+        found = cs.compare(study, frame, engine=cs.Executor(pool))
+        assert models(found) == models(expected)
+        assert found.json["partition"] == expected.json["partition"]
+
+
+def test_an_engine_of_ones_own(expected, study, frame):
+    class OneByOne:
+        def place(self, shards):
+            self.shards = shards
+
+        def ask(self, question, stopped):
+            for shard in reversed(self.shards):
+                yield shard.index, shard.answer(question)
+
+    assert models(cs.compare(study, frame, engine=OneByOne())) == models(expected)
+
+    class Liar(OneByOne):
+        def ask(self, question, stopped):
+            for shard in self.shards:
+                yield 0, shard.answer(question)
+
+    with pytest.raises(ConnectionError, match="shard 0: its answer is refused: it is the answer of shard 1"):
+        cs.compare(study, frame, engine=Liar())
+
+    class Silent(OneByOne):
+        def ask(self, question, stopped):
+            yield 0, self.shards[0].answer(question)
+
+    with pytest.raises(ConnectionError, match="shard 1 has not answered"):
+        cs.compare(study, frame, engine=Silent())
+
+    class Garbled(OneByOne):
+        def ask(self, question, stopped):
+            for shard in self.shards:
+                answer = bytearray(shard.answer(question))
+                answer[-1] ^= 1
+                yield shard.index, bytes(answer)
+
+    with pytest.raises(ConnectionError, match="altered"):
+        cs.compare(study, frame, engine=Garbled())
+
+    class Broken(OneByOne):
+        def ask(self, question, stopped):
+            raise LookupError("no way there")
+            yield
+
+    with pytest.raises(LookupError, match="no way there"):
+        cs.compare(study, frame, engine=Broken())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_process_that_was_forked(expected, study, frame):
+    """A pool of threads does not live on in a child; each call has its own."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            # A child that hangs is killed, and fails.
+            signal.alarm(120)
+            code = 0 if models(cs.compare(study, frame)) == models(expected) else 2
+        finally:
+            os._exit(code)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+def test_no_leak(study, frame):
+    """Memory does not grow with the number of comparisons."""
+    import gc
+
+    small = {"split": {"shards": 2}, "model": study["model"][1:]}
+    rows = frame.iloc[:60]
+
+    def resident():
+        gc.collect()
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    if not sys.platform.startswith("linux"):
+        pytest.skip("needs /proc")
+    for _ in range(100):
+        cs.compare(small, rows, threads=1)
+    before = resident()
+    for _ in range(900):
+        cs.compare(small, rows, threads=1)
+    # Two hundred results kept by mistake would be more than this.
+    assert resident() - before < 8 << 20

@@ -1,0 +1,28 @@
+//! A way to stop work from outside, at any moment.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Tells work that nobody wants its result any more. All clones are one: whoever holds one can call the work off,
+/// and those who work look at theirs between two evaluations.
+///
+/// What is called off ends with [`Error::Stopped`](crate::Error::Stopped), and tells nothing else.
+#[derive(Debug, Clone, Default)]
+pub struct Halt(Arc<AtomicBool>);
+
+impl Halt {
+    /// Nothing is called off yet.
+    pub fn new() -> Halt {
+        Halt::default()
+    }
+
+    /// Calls the work off.
+    pub fn call(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the work was called off.
+    pub fn is_called(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
