@@ -28,7 +28,12 @@ pub fn write(arguments: &InitArguments) -> Result<String> {
     let folder = target.as_deref().map_or(Path::new(""), folder_of);
     let path = path_from(folder, &arguments.data)?;
     let outcome = arguments.outcome.as_deref();
-    let (wanted, left_out) = columns(&files[0], outcome)?;
+    let mut left_out = unreadable_columns(&files[0])?;
+    left_out.retain(|(name, _)| Some(name.as_str()) != outcome);
+    let mut wanted = column_names(&files[0], &TextFormat::default())?;
+    wanted.retain(|name| !left_out.iter().any(|(other, _)| other == name));
+    // Names of rows say nothing, unless they are asked for.
+    wanted.retain(|name| name != ROW_NAMES || outcome == Some(ROW_NAMES));
     let mut data = Data { path: vec![text_of(&path)?.to_string()], ..Data::default() };
     let table = read(&files, &wanted, &mut data)?;
     let text = template_of(&table, &data, outcome)?;
@@ -36,17 +41,6 @@ pub fn write(arguments: &InitArguments) -> Result<String> {
     let study = StudyFile::parse(&text, &target)?;
     draft::write(&target, &text)?;
     Ok(report(&study.study, &target, &left_out))
-}
-
-/// The columns that can be read, the outcome in any case; and those that cannot, with their types. Names of rows say
-/// nothing.
-fn columns(first: &Path, outcome: Option<&str>) -> Result<(Vec<String>, Vec<(String, String)>)> {
-    let mut left_out = unreadable_columns(first)?;
-    left_out.retain(|(name, _)| Some(name.as_str()) != outcome);
-    let mut names = column_names(first, &TextFormat::default())?;
-    names.retain(|name| !left_out.iter().any(|(other, _)| other == name));
-    names.retain(|name| name != ROW_NAMES || Some(ROW_NAMES) == outcome);
-    Ok((names, left_out))
 }
 
 /// Reads the data, once more if columns of numbers came out as text; says in `data` how.

@@ -3,7 +3,7 @@
 use super::number::parse_number;
 use super::table::{Column, Table};
 use crate::error::clip;
-use crate::{Error, Level, Place, Warning};
+use crate::{Error, Place};
 
 /// More different words than this among numbers are no slips.
 const MOST_WORDS: usize = 3;
@@ -11,18 +11,9 @@ const MOST_WORDS: usize = 3;
 /// Different numbers that there must be for each of them.
 const NUMBERS_PER_WORD: usize = 3;
 
-/// Fewer different numbers than this beside a mark are codes of categories, one of which is "not known".
-const FEW: usize = 5;
-
 /// So many different numbers, or so many of which one has decimals, are no categories.
 const MANY: usize = 20;
 const MANY_WITH_DECIMALS: usize = 5;
-
-/// Words that stand for a missing value in many files.
-const MARKS: [&str; 19] = [
-    "-", "--", ".", "*", "?", "n/a", "na", "n.a.", "nan", "none", "nil", "null", "nd", "missing",
-    "unknown", "#n/a", "#null!", "#value!", "#div/0!",
-];
 
 /// A column of text that seems to be one of numbers.
 #[derive(Debug, Clone)]
@@ -31,7 +22,7 @@ pub struct Misread {
     pub column: String,
     /// What makes it text.
     pub cause: Cause,
-    /// Whether it can hardly be anything else: categories would not look so.
+    /// Whether it can hardly be anything else: categories do not look so.
     pub certain: bool,
     /// The words among the numbers.
     words: Vec<String>,
@@ -101,13 +92,8 @@ impl Misread {
             _ if thousands == commas => Cause::Thousands,
             _ => Cause::DecimalComma,
         };
-        let is_mark = |word: &String| MARKS.contains(&word.to_lowercase().as_str());
         let certain =
             cause != Cause::Words || all >= MANY || with_decimals > 0 && all >= MANY_WITH_DECIMALS;
-        let doubtful = all >= FEW && words.iter().all(is_mark);
-        if !(certain || doubtful) {
-            return None;
-        }
         Some(Misread { column: name.to_string(), cause, certain, words, first: None })
     }
 
@@ -183,14 +169,6 @@ impl Misread {
         let place = self.first.map(|(place, _)| place).unwrap_or_default();
         Error::input_at(place, format!("{what}; {advice}"))
     }
-
-    /// As a warning: it may be meant.
-    pub(crate) fn warning(&self) -> Warning {
-        let (what, advice) = self.message();
-        let place = self.first.as_ref().map(|(place, _)| format!("{place}: ")).unwrap_or_default();
-        let message = format!("{place}{what}, so that the column is text with levels");
-        Warning::new(Level::Caution, "numbers-as-text", message, &advice)
-    }
 }
 
 /// Whether a text is a number if its commas part thousands or stand before decimals.
@@ -243,8 +221,7 @@ mod tests {
             (&["1.234,5", "2,0", "1"], Some((DecimalComma, true))),
             (&["1,234", "12,000", "3"], Some((Thousands, true))),
             (&["1", "2", "3", "4", "5", "n/a"], Some((Words, false))),
-            (&["1", "2", "3", "n/a"], None),
-            (&["1", "2", "3", "other"], None),
+            (&["1", "2", "3", "other"], Some((Words, false))),
             (&["1", "2", "NaN"], None),
             (&["0.5", "1", "2", "3", "4", "oops"], Some((Words, true))),
             (&many, Some((Words, true))),

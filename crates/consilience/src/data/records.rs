@@ -338,7 +338,7 @@ mod tests {
     #[test]
     fn any_number_of_blanks_separates() {
         let text = "  a \t b\r\n\n \t \n1\t\t\"2 \"\"x\n3\"  \n\"\" 5\" ";
-        let (records, _) = read(text, None).expect("fine");
+        let (records, _) = read(text, Some(BLANKS)).expect("fine");
         let records: Vec<_> = records.iter().map(|(l, f)| (*l, f.join("/"))).collect();
         let expected = [(1, "a/b"), (4, "1/2 \"x\n3"), (6, "/5\"")];
         assert_eq!(records, expected.map(|(l, f)| (l, f.to_string())));

@@ -137,10 +137,11 @@ impl SchemaAgreement<'_> {
         }
         if let Some(word) = first_word.filter(|_| numbers.rows > words) {
             let message = format!(
-                "the value is \"{}\", but the column holds numbers in {} of {} rows; mend the value, or write factor({name}) in the formula if these are labels",
+                "the value is \"{}\", but the column holds numbers in {} of {} rows; mend the value, or write factor({name}) in the formula if these are labels, or na = [{:?}] under [data] if that stands for a missing value",
                 word.value,
                 numbers.rows,
-                numbers.rows + words
+                numbers.rows + words,
+                word.value
             );
             // Shards give places ready to be shown.
             return Err(Error::input_at(Place::file(word.place), message));

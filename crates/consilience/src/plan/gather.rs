@@ -316,7 +316,7 @@ fn complete(
         warnings
             .push(Warning::new(Level::Note, "comments", message, advice).value(comments as f64));
     }
-    warnings.extend(meant_as_numbers(outline, std::mem::take(&mut rows.misread))?);
+    refuse_misread(outline, rows.misread.take().unwrap_or_default())?;
     let (data, dropped) = rows.finish(place)?;
     if dropped > 0 {
         warnings.push(left_out(dropped));
@@ -391,38 +391,37 @@ impl<'a> CompleteRows<'a> {
     }
 }
 
-/// Of columns of text that seem to be of numbers, those that the formulas take as they are: an error, or a caution
-/// where they may be categories.
-fn meant_as_numbers(outline: &Outline, misread: Option<Vec<Misread>>) -> Result<Vec<Warning>> {
-    let own = |expr: &Expr| match expr {
-        Expr::Column(name) => Some(name.clone()),
-        Expr::Call(function, inner) if *function != Function::Factor => match &**inner {
-            Expr::Column(name) => Some(name.clone()),
-            _ => None,
-        },
-        Expr::Poly(inner, _) => inner.columns().pop(),
-        _ => None,
-    };
-    let taken = |terms: &Terms| -> Vec<String> {
-        let all = terms.variables.iter().chain([&terms.response]).chain(&terms.offsets);
-        all.filter_map(own).collect()
-    };
-    let taken: BTreeSet<String> = outline.terms.iter().flat_map(taken).collect();
-    let outcomes: BTreeSet<String> =
-        outline.terms.iter().filter_map(|terms| own(&terms.response)).collect();
-    let mut warnings = Vec::new();
-    for one in misread.unwrap_or_default().into_iter().filter(|one| taken.contains(&one.column)) {
-        let stated = outline.study.schema.0.get(&one.column);
-        if stated.is_some_and(|entry| entry.levels.is_some()) {
-            continue;
+/// Columns of text that seem to be of numbers are an error where formulas take them as they are, unless `[schema]` states
+/// their levels. Few numbers may be categories: those are left to whoever agrees on columns, unless a formula computes
+/// with them.
+fn refuse_misread(outline: &Outline, misread: Vec<Misread>) -> Result<()> {
+    use Function::{Abs, Exp, Log, Log2, Log10, Scale, Sqrt};
+    let (mut taken, mut computed) = (BTreeSet::new(), BTreeSet::new());
+    for terms in &outline.terms {
+        for expr in terms.variables.iter().chain([&terms.response]).chain(&terms.offsets) {
+            let inner = match expr {
+                Expr::Column(name) => {
+                    taken.insert(name.clone());
+                    continue;
+                }
+                Expr::Call(Log | Log2 | Log10 | Sqrt | Exp | Abs | Scale, inner) => inner,
+                Expr::Poly(inner, _) => inner,
+                _ => continue,
+            };
+            if let Expr::Column(name) = &**inner {
+                computed.insert(name.clone());
+            }
         }
-        // An outcome of so many levels would be refused for a reason that does not tell.
-        if one.certain || outcomes.contains(&one.column) {
-            return Err(one.error());
-        }
-        warnings.push(one.warning());
     }
-    Ok(warnings)
+    let stated =
+        |name: &str| outline.study.schema.0.get(name).is_some_and(|entry| entry.levels.is_some());
+    let is_wrong = |one: &Misread| {
+        computed.contains(&one.column) || one.certain && taken.contains(&one.column)
+    };
+    match misread.into_iter().find(|one| is_wrong(one) && !stated(&one.column)) {
+        Some(one) => Err(one.error()),
+        None => Ok(()),
+    }
 }
 
 /// `x: 12, z: 3`: the columns that miss most values, and how many.
