@@ -8,7 +8,7 @@ use super::sites;
 use crate::combine::Setting;
 use crate::engine::Session;
 use crate::math::{Cholesky, LOG_2PI, Matrix, dot};
-use crate::model::Prior;
+use crate::model::{Family, Prior};
 use crate::question::{Expand, Points, Weigh};
 use crate::space::{Quadratic, Space, StandIn};
 use crate::target::Expansion;
@@ -189,6 +189,10 @@ impl Centre<'_> {
             return Err(Error::numeric(
                 "the curvature is too large for a number: some terms fit every row; write method = \"enumerate\" under [select] (up to 4,096 models), use tighter priors, or name fewer candidates",
             ));
+        }
+        // Elsewhere a curvature may point either way, whatever the columns are.
+        if !model.family().is_some_and(Family::is_log_concave) {
+            return Ok(());
         }
         let mut lower = Matrix::zeros(d, d);
         for i in 0..d {

@@ -62,10 +62,16 @@ pub(crate) fn find(
         return tied(session, setting, space, select);
     }
     let exact = setting.options.combine == Combine::Exact;
-    let few = space.models() <= if exact { FEW } else { MANY };
+    // A search goes by one expansion, which says nothing of other peaks.
+    let several = setting.model.family().is_some_and(|family| !family.is_log_concave());
+    let few = space.models() <= if exact && !several { FEW } else { MANY };
     match select.method {
         SelectBy::Enumerate => enumerate::find(session, setting, space, select),
         SelectBy::Auto if few => enumerate::find(session, setting, space, select),
+        SelectBy::Auto | SelectBy::Search if several => Err(Error::input(format!(
+            "a search through all models goes by one peak of the likelihood, and that of a {} model can have several; write method = \"enumerate\" under [select] (up to 4,096 models), or method = \"reversible-jump\"",
+            setting.model.likelihood_name()
+        ))),
         SelectBy::Auto | SelectBy::Search if !exact => Err(Error::input(format!(
             "`evidence.combine` = \"{}\" does not go with a search through {} models, which has no normal approximations of shards; write combine = \"exact\", or method = \"reversible-jump\" under [select]",
             setting.options.combine,
