@@ -252,6 +252,7 @@ impl PartitionReport {
             by: "given".into(),
             seed: 1,
             hash: crate::data::split::hash(&assignment, rows.len()),
+            names: None,
         }
     }
 }

@@ -186,7 +186,7 @@ impl Codebook {
             Some(levels) if matches!(settled, Expr::Ordered(..)) => {
                 ResponseKind::Ordered { levels: stated(levels) }
             }
-            None if matches!(settled, Expr::Joint(..)) => ResponseKind::Joint,
+            None if matches!(settled, Expr::Pairing(..)) => ResponseKind::Pairing,
             Some(levels) => ResponseKind::Classes { levels: stated(levels) },
             None if whole.is_logical() => ResponseKind::Classes { levels: true_or_false() },
             None => ResponseKind::Number,

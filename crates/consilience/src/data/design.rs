@@ -41,7 +41,7 @@ impl Recipe {
         let weights = self.weights.as_ref().map(|name| row_weights(table, name)).transpose()?;
         let mut second = None;
         let response = match &self.response.kind {
-            ResponseKind::Joint => {
+            ResponseKind::Pairing => {
                 let (first, other) = self.response.expr.pairs(table, &self.response.text)?;
                 second = Some(other);
                 first

@@ -102,7 +102,7 @@ impl Expr {
             Expr::Poly(..)
             | Expr::Relevel(..)
             | Expr::Spline(..)
-            | Expr::Joint(..)
+            | Expr::Pairing(..)
             | Expr::Ordered(..) => Err(self.unresolved()),
         }
     }

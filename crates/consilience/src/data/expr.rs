@@ -49,8 +49,8 @@ pub enum Expr {
     /// `bs(x, df = 5)` or `ns(x, df = 4)`.
     Spline(#[serde(deserialize_with = "bounded")] Box<Expr>, SplineSpec),
     /// An outcome that is made of two numbers: `cbind(a, b)`, `Surv(time, event)`.
-    Joint(
-        Joint,
+    Pairing(
+        Pairing,
         #[serde(deserialize_with = "bounded")] Box<Expr>,
         #[serde(deserialize_with = "bounded")] Box<Expr>,
     ),
@@ -61,7 +61,7 @@ pub enum Expr {
 
 /// How two numbers make an outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Joint {
+pub enum Pairing {
     /// `cbind(successes, failures)`
     Counts,
     /// `successes/trials(n)`
@@ -253,7 +253,7 @@ impl Expr {
             | Expr::Cut(e, _)
             | Expr::Spline(e, _) => e.collect_columns(found),
             Expr::Scaled { expr, .. } | Expr::Ordered(expr, _) => expr.collect_columns(found),
-            Expr::Binary(_, left, right) | Expr::Joint(_, left, right) => {
+            Expr::Binary(_, left, right) | Expr::Pairing(_, left, right) => {
                 left.collect_columns(found);
                 right.collect_columns(found);
             }
@@ -273,7 +273,7 @@ impl Expr {
             | Expr::Cut(e, _)
             | Expr::Spline(e, _) => e.visit(look),
             Expr::Scaled { expr, .. } | Expr::Ordered(expr, _) => expr.visit(look),
-            Expr::Binary(_, left, right) | Expr::Joint(_, left, right) => {
+            Expr::Binary(_, left, right) | Expr::Pairing(_, left, right) => {
                 left.visit(look);
                 right.visit(look);
             }
@@ -321,14 +321,14 @@ impl fmt::Display for Expr {
             Expr::Spline(inner, spec) => {
                 write!(f, "{}({inner}{})", spec.name(), spline_arguments(spec))
             }
-            Expr::Joint(joint, first, second) => match joint {
-                Joint::Counts => write!(f, "cbind({first}, {second})"),
-                Joint::Trials => write!(f, "{first}/trials({second})"),
-                Joint::Right => write!(f, "Surv({first}, {second})"),
-                Joint::Left => write!(f, "Surv({first}, {second}, type = \"left\")"),
-                Joint::Interval2 => write!(f, "Surv({first}, {second}, type = \"interval2\")"),
-                Joint::Interval => write!(f, "Surv({first}, {second}, type = \"interval\")"),
-                Joint::With => write!(f, "{first}, {second}"),
+            Expr::Pairing(joint, first, second) => match joint {
+                Pairing::Counts => write!(f, "cbind({first}, {second})"),
+                Pairing::Trials => write!(f, "{first}/trials({second})"),
+                Pairing::Right => write!(f, "Surv({first}, {second})"),
+                Pairing::Left => write!(f, "Surv({first}, {second}, type = \"left\")"),
+                Pairing::Interval2 => write!(f, "Surv({first}, {second}, type = \"interval2\")"),
+                Pairing::Interval => write!(f, "Surv({first}, {second}, type = \"interval\")"),
+                Pairing::With => write!(f, "{first}, {second}"),
             },
             Expr::Ordered(inner, levels) if levels.is_empty() => write!(f, "ordered({inner})"),
             Expr::Ordered(inner, levels) => {

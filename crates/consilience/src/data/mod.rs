@@ -51,7 +51,7 @@ pub use codebook::{Codebook, ColumnType, Entry};
 pub use cut::Intervals;
 pub use describe::{Request, describe};
 pub use design::Design;
-pub use expr::{Binary, Expr, Function, Joint, Unary};
+pub use expr::{Binary, Expr, Function, Pairing, Unary};
 pub use facts::{ColumnFact, Fact, GramFact, LevelCount, Levels, MAX_LEVELS, Moments, Word};
 pub use formula::Formula;
 pub use kmeans::ClusterOn;

@@ -1,6 +1,6 @@
 //! Outcomes of two numbers a row: successes and trials, or the bounds of a time.
 
-use super::expr::{Expr, Joint};
+use super::expr::{Expr, Pairing};
 use super::number::r_number;
 use super::table::Table;
 use crate::{Error, Result};
@@ -12,15 +12,15 @@ impl Expr {
     /// Of `cbind()` and `trials()` successes and trials; of `Surv()` the bounds between which a time is, equal where it
     /// is known, 0 and infinite where there is none. What cannot be is an error with its place, under the name `text`.
     pub(crate) fn pairs(&self, table: &Table, text: &str) -> Result<(Vec<f64>, Vec<f64>)> {
-        let Expr::Joint(joint, first, second) = self else {
+        let Expr::Pairing(joint, first, second) = self else {
             return Err(Error::input(format!("{self} has one number a row, and two are needed")));
         };
         let left = first.numbers(table)?;
         let (right, event) = match (joint, &**second) {
-            (Joint::Interval, Expr::Joint(Joint::With, time, event)) => {
+            (Pairing::Interval, Expr::Pairing(Pairing::With, time, event)) => {
                 (time.numbers(table)?, event.numbers(table)?)
             }
-            (Joint::Right | Joint::Left, event) => (left.clone(), event.numbers(table)?),
+            (Pairing::Right | Pairing::Left, event) => (left.clone(), event.numbers(table)?),
             (_, other) => (other.numbers(table)?, Vec::new()),
         };
         let (mut firsts, mut seconds) = (Vec::new(), Vec::new());
@@ -36,25 +36,25 @@ impl Expr {
 }
 
 /// One row's two numbers, or what is wrong with them.
-fn pair(joint: Joint, a: f64, b: f64, event: f64) -> std::result::Result<(f64, f64), String> {
+fn pair(joint: Pairing, a: f64, b: f64, event: f64) -> std::result::Result<(f64, f64), String> {
     match joint {
-        Joint::Counts | Joint::Trials => counts(joint, a, b),
-        Joint::Interval2 if a > b => Err(format!(
+        Pairing::Counts | Pairing::Trials => counts(joint, a, b),
+        Pairing::Interval2 if a > b => Err(format!(
             "the time is between {} and {}, of which the first is the larger; mend them, or swap the columns",
             r_number(a),
             r_number(b)
         )),
-        Joint::Interval2 if a < 0.0 || b <= 0.0 => Err(not_positive(a.min(b))),
-        Joint::Interval2 => Ok((a, b)),
-        Joint::Interval if event == 3.0 => pair(Joint::Interval2, a, b, 0.0),
-        Joint::Interval => times(a, event, &[0.0, 1.0, 2.0, 3.0]),
-        Joint::Left if event == 0.0 => times(a, 2.0, &[2.0]),
+        Pairing::Interval2 if a < 0.0 || b <= 0.0 => Err(not_positive(a.min(b))),
+        Pairing::Interval2 => Ok((a, b)),
+        Pairing::Interval if event == 3.0 => pair(Pairing::Interval2, a, b, 0.0),
+        Pairing::Interval => times(a, event, &[0.0, 1.0, 2.0, 3.0]),
+        Pairing::Left if event == 0.0 => times(a, 2.0, &[2.0]),
         _ => times(a, event, &[0.0, 1.0]),
     }
 }
 
-fn counts(joint: Joint, successes: f64, other: f64) -> std::result::Result<(f64, f64), String> {
-    let other_name = if joint == Joint::Counts { "failures" } else { "trials" };
+fn counts(joint: Pairing, successes: f64, other: f64) -> std::result::Result<(f64, f64), String> {
+    let other_name = if joint == Pairing::Counts { "failures" } else { "trials" };
     for (name, value) in [("successes", successes), (other_name, other)] {
         if value < 0.0 || value.fract() != 0.0 || value >= TOO_LARGE {
             return Err(format!(
@@ -63,7 +63,7 @@ fn counts(joint: Joint, successes: f64, other: f64) -> std::result::Result<(f64,
             ));
         }
     }
-    if joint == Joint::Counts {
+    if joint == Pairing::Counts {
         return Ok((successes, successes + other));
     }
     if successes > other {

@@ -57,7 +57,7 @@ pub enum ResponseKind {
         levels: Vec<String>,
     },
     /// Successes out of trials, or times between bounds.
-    Joint,
+    Pairing,
     /// Classes in order.
     Ordered {
         /// Their names, from the lowest up.

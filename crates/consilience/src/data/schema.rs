@@ -3,7 +3,7 @@
 use super::codebook::Codebook;
 use super::describe::Request;
 use super::eval::truth_name;
-use super::expr::{Expr, Function, Joint};
+use super::expr::{Expr, Function, Pairing};
 use super::facts::{ColumnFact, Fact, GramFact, LevelCount, Levels, MAX_LEVELS, Moments};
 use super::level::spelled;
 use super::number::parse_number;
@@ -168,9 +168,9 @@ impl SchemaAgreement<'_> {
             Expr::Ordered(inner, levels) => {
                 self.settle(inner)?.map(|e| Expr::Ordered(Box::new(e), levels.clone()))
             }
-            Expr::Joint(joint, left, right) => {
+            Expr::Pairing(joint, left, right) => {
                 let (left, right) = (self.settle(left)?, self.settle(right)?);
-                left.zip(right).map(|(l, r)| Expr::Joint(*joint, Box::new(l), Box::new(r)))
+                left.zip(right).map(|(l, r)| Expr::Pairing(*joint, Box::new(l), Box::new(r)))
             }
             Expr::Paren(inner) => self.settle(inner)?.map(|e| Expr::Paren(Box::new(e))),
             Expr::Unary(op, inner) => self.settle(inner)?.map(|e| Expr::Unary(*op, Box::new(e))),
@@ -395,7 +395,7 @@ impl SchemaAgreement<'_> {
             return Ok(Some(stated));
         }
         match expr {
-            Expr::Joint(..) => return self.joint(text, expr),
+            Expr::Pairing(..) => return self.joint(text, expr),
             Expr::Ordered(..) => return self.ordered(text, expr),
             _ => {}
         }
@@ -435,19 +435,19 @@ impl SchemaAgreement<'_> {
     /// Successes out of trials, or times.
     fn joint(&mut self, text: String, expr: &Expr) -> Result<Option<Response>> {
         let Some(settled) = self.settle(expr)? else { return Ok(None) };
-        let Expr::Joint(joint, first, second) = &settled else { return Ok(None) };
+        let Expr::Pairing(joint, first, second) = &settled else { return Ok(None) };
         // Both are asked in the same round.
-        let is_count = matches!(joint, Joint::Counts | Joint::Trials);
+        let is_count = matches!(joint, Pairing::Counts | Pairing::Trials);
         let own = self.moments(first)?;
         let other = if is_count { self.moments(second)? } else { own };
         let (Some(mut own), Some(other)) = (own, other) else { return Ok(None) };
         if is_count && own.rows > 0 {
-            let all = if *joint == Joint::Counts { own.mean + other.mean } else { other.mean };
+            let all = if *joint == Pairing::Counts { own.mean + other.mean } else { other.mean };
             let share = if all > 0.0 { (own.mean / all).clamp(0.0, 1.0) } else { 0.0 };
             let spread = share * (1.0 - share);
             (own.mean, own.m2) = (share, spread * (own.weight - 1.0).max(0.0));
         }
-        Response::new(text, ResponseKind::Joint, settled, own).map(Some)
+        Response::new(text, ResponseKind::Pairing, settled, own).map(Some)
     }
 
     /// Classes in order.

@@ -212,7 +212,7 @@ fn expand(study: &Study, formulas: &[Formula], names: &[String]) -> Result<Vec<T
     let terms = |(m, f): (&ModelSpec, &Formula)| {
         let mut terms = f.terms(names, &exclude).map_err(|e| at_formula(e, study, m))?;
         // Of numbers that are classes the levels are wanted, not the moments.
-        let is_stated = matches!(terms.response, Expr::Ordered(..) | Expr::Joint(..));
+        let is_stated = matches!(terms.response, Expr::Ordered(..) | Expr::Pairing(..));
         if m.family.is_ordinal() && !is_stated {
             let inner = match terms.response {
                 Expr::Call(Function::Factor, inner) => inner,

@@ -6,7 +6,7 @@ use crate::combine::{
     Extras, Pool, Setting, has_statistics, is_sought, refuse_ties, statistics_of,
 };
 use crate::data::{
-    Ask, Expr, INTERCEPT, Joint, Recipe, Request, Response, ResponseKind, Shared, Terms,
+    Ask, Expr, INTERCEPT, Pairing, Recipe, Request, Response, ResponseKind, Shared, Terms,
     agree_or_blame,
 };
 use crate::engine::Session;
@@ -16,8 +16,8 @@ use crate::question::{
     Answers, Describe, Listed, Locate, Points, Question, Statistics, Survey, SurveyAnswer,
 };
 use crate::study::{
-    Combine, Local, ModelSpec, ParameterName, PriorSpec, Role, SelectBy, ShareRule, Study, group_of,
-    resolve_priors, unmatched_study_priors,
+    Combine, Local, ModelSpec, ParameterName, PriorSpec, Role, SelectBy, ShareRule, Study,
+    group_of, resolve_priors, unmatched_study_priors,
 };
 use crate::target::Expansion;
 use crate::{Error, Level, Place, Result, Warning};
@@ -180,13 +180,13 @@ fn fitting_outcome(study: &Study, spec: &ModelSpec, recipe: &Recipe) -> Result<(
 
 /// Outcomes of several numbers, and ordered ones, are for the families that are made for them.
 fn fitting_kind(family: Family, response: &Response) -> Result<()> {
-    let counts = matches!(&response.expr, Expr::Joint(Joint::Counts | Joint::Trials, ..));
+    let counts = matches!(&response.expr, Expr::Pairing(Pairing::Counts | Pairing::Trials, ..));
     let text = &response.text;
     let message = match &response.kind {
-        ResponseKind::Joint if counts && !family.is_binary() => format!(
+        ResponseKind::Pairing if counts && !family.is_binary() => format!(
             "{text} is for logistic and probit models, and this one is {family}; use family = \"logistic\""
         ),
-        ResponseKind::Joint if !counts && !family.is_survival() => format!(
+        ResponseKind::Pairing if !counts && !family.is_survival() => format!(
             "{text} is for times, and a {family} model has none; use family = \"weibull\", \"exponential\" or \"log-normal\""
         ),
         ResponseKind::Ordered { .. } if !family.is_ordinal() => format!(

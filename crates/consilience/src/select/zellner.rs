@@ -45,7 +45,7 @@ pub(super) fn select(
         return Err(Error::numeric("there is no prior of all coefficients together"));
     };
     let (recipe, places) = union(&[regression.recipe()]);
-    let question = Statistics { recipe: Arc::new(recipe) };
+    let question = Statistics { recipe: Arc::new(recipe), kernel: regression.kernel };
     let pool = Pool::found(session, std::iter::once(setting), question)?;
     let (ground, intercept) = ground_of(model, &setting.joint)?;
     let rows = gaussian_of(&pool.all, model, &places[0]).around_means(intercept);

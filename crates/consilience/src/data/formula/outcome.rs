@@ -1,6 +1,6 @@
 //! Outcomes of more than one number: `cbind()`, `trials()`, `Surv()` and `ordered()`, left of `~`.
 
-use super::super::expr::{Binary, Expr, Joint};
+use super::super::expr::{Binary, Expr, Pairing};
 use super::SyntaxFault;
 use super::lower::{Lowered, expr, number_needed, with_column};
 use super::parser::{Node, NodeKind, Op};
@@ -22,7 +22,7 @@ pub(super) fn outcome(node: &Node) -> Option<Lowered<Expr>> {
         // R's packages write `successes | trials(n)`, which is clear enough.
         NodeKind::Binary(Op::Of(Binary::Divide | Binary::Or), left, right) => match &right.kind {
             NodeKind::Call(name, arguments) if name == "trials" => Some(match &arguments[..] {
-                [trials] => joint(Joint::Trials, (left, "the successes"), (trials, "trials()")),
+                [trials] => joint(Pairing::Trials, (left, "the successes"), (trials, "trials()")),
                 _ => Err(SyntaxFault::new(
                     right.at,
                     "trials() takes one argument, a column or a number, as in successes/trials(n)",
@@ -35,18 +35,18 @@ pub(super) fn outcome(node: &Node) -> Option<Lowered<Expr>> {
 }
 
 /// Two expressions of numbers, each with what it is.
-fn joint(kind: Joint, first: (&Node, &str), second: (&Node, &str)) -> Lowered<Expr> {
+fn joint(kind: Pairing, first: (&Node, &str), second: (&Node, &str)) -> Lowered<Expr> {
     for (node, what) in [first, second] {
         number_needed(node, what)?;
     }
     let (left, right) = (expr(first.0)?, expr(second.0)?);
-    Ok(Expr::Joint(kind, Box::new(with_column(left, first.0.at)?), Box::new(right)))
+    Ok(Expr::Pairing(kind, Box::new(with_column(left, first.0.at)?), Box::new(right)))
 }
 
 fn cbind(at: usize, arguments: &[Node]) -> Lowered<Expr> {
     match arguments {
         [successes, failures] => {
-            joint(Joint::Counts, (successes, "cbind()"), (failures, "cbind()"))
+            joint(Pairing::Counts, (successes, "cbind()"), (failures, "cbind()"))
         }
         _ => Err(SyntaxFault::new(
             at,
@@ -71,15 +71,17 @@ fn surv(at: usize, arguments: &[Node]) -> Lowered<Expr> {
     let numbers = "Surv()";
     match (plain.as_slice(), kind.map(|(kind, _)| kind)) {
         ([time, event], None | Some("right")) => {
-            joint(Joint::Right, (time, numbers), (event, numbers))
+            joint(Pairing::Right, (time, numbers), (event, numbers))
         }
-        ([time, event], Some("left")) => joint(Joint::Left, (time, numbers), (event, numbers)),
-        ([from, to], Some("interval2")) => joint(Joint::Interval2, (from, numbers), (to, numbers)),
+        ([time, event], Some("left")) => joint(Pairing::Left, (time, numbers), (event, numbers)),
+        ([from, to], Some("interval2")) => {
+            joint(Pairing::Interval2, (from, numbers), (to, numbers))
+        }
         ([time, time2, event], Some("interval")) => {
-            let with = joint(Joint::With, (time2, numbers), (event, numbers))?;
+            let with = joint(Pairing::With, (time2, numbers), (event, numbers))?;
             number_needed(time, numbers)?;
             let first = with_column(expr(time)?, time.at)?;
-            Ok(Expr::Joint(Joint::Interval, Box::new(first), Box::new(with)))
+            Ok(Expr::Pairing(Pairing::Interval, Box::new(first), Box::new(with)))
         }
         ([_, _, _], None | Some("counting")) => fault(
             at,
