@@ -576,7 +576,7 @@ fn ordered_classes(
             levels.len()
         )));
     }
-    let weights: Vec<f64> = levels.iter().filter_map(|l| count(l)).map(|l| l.weight).collect();
+    let weights: Vec<f64> = levels.iter().filter_map(count).map(|l| l.weight).collect();
     let weight: f64 = weights.iter().sum();
     let at = || weights.iter().enumerate().map(|(k, w)| (k as f64, *w));
     let mean = at().map(|(k, w)| k * w).sum::<f64>() / weight;
