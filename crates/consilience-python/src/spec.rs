@@ -67,6 +67,7 @@ impl StudySpec {
             se_target: own.se_target,
             rounds: own.rounds,
             kernel: own.kernel,
+            home: std::env::home_dir().filter(|home| home.is_absolute()),
         };
         match (&self.path, &self.text) {
             (Some(path), _) => StudyFile::read_with(path, &overrides),
