@@ -61,7 +61,7 @@ fn marks_of_missing_values_are_words_and_numbers_in_any_file() {
     writer.write(&batch).unwrap();
     writer.close().unwrap();
     let format = format(&["-999", "."], '.');
-    let table = read_table(&[path.clone()], &format, &Wanted::All).unwrap().table;
+    let table = read_table(std::slice::from_ref(&path), &format, &Wanted::All).unwrap().table;
     assert_eq!(values(&table, "n"), "? 2 0.5");
     assert_eq!(values(&table, "s"), "1 ? 0.5");
     assert_eq!(values(&table, "w"), "'a' ? ?");
@@ -110,7 +110,7 @@ fn names_of_rows_get_a_name() {
     for file in [csv, table] {
         let found = column_names(&file, &TextFormat::default()).unwrap();
         assert_eq!(found, ["row.names", "x", "y"]);
-        let read = read(&[file.clone()]).unwrap();
+        let read = read(std::slice::from_ref(&file)).unwrap();
         assert_eq!(values(&read.table, "row.names"), "1 2");
         assert_eq!(values(&read.table, "y"), "2 3");
         assert_eq!(read.comments, u64::from(file.ends_with("t.txt")));
@@ -262,14 +262,14 @@ fn bounded_memory_changes_nothing_of_the_way_values_are_written() {
     let text = rows(3000, ";", |i| if i % 5 == 0 { "-999".into() } else { format!("{i},5") }, ".");
     let file = dir.write("d.csv", text);
     let format = format(&["-999", "."], ',');
-    let whole = read_table(&[file.clone()], &format, &Wanted::All).unwrap().table;
+    let whole = read_table(std::slice::from_ref(&file), &format, &Wanted::All).unwrap().table;
     let bound = consilience::data::read::Bound { words: 1 << 20, folder: dir.0.path() };
     let cache = dir.path("cache");
     for reader in [
         Reader { bound: Some(bound), ..Reader::new(&format) },
         Reader { cache: Some(&cache), large: 0, ..Reader::new(&format) },
     ] {
-        let source = reader.source(&[file.clone()], &Wanted::All).unwrap();
+        let source = reader.source(std::slice::from_ref(&file), &Wanted::All).unwrap();
         let all: Vec<String> = source.blocks(700).map(|b| values(&b.unwrap(), "x")).collect();
         assert_eq!(all.join(" "), values(&whole, "x"));
     }
@@ -286,7 +286,7 @@ fn a_copy_is_good_for_one_way_of_reading_only() {
     let (file, cache) = (dir.write("d.csv", "a;b\n-1;1,5\n2;2,5\n"), dir.path("cache"));
     let read = |format: &TextFormat| {
         let reader = Reader { cache: Some(&cache), large: 0, ..Reader::new(format) };
-        let table = reader.table(&[file.clone()], &Wanted::All).unwrap().table;
+        let table = reader.table(std::slice::from_ref(&file), &Wanted::All).unwrap().table;
         (values(&table, "a"), values(&table, "b"))
     };
     for _ in 0..2 {
