@@ -11,6 +11,7 @@ mod jump;
 mod leave_one_out;
 mod mixture;
 mod normal;
+mod over_g;
 mod posterior;
 mod rank;
 mod statistics;

@@ -61,7 +61,7 @@ impl GPrior {
 
     /// Whether a text is meant as one of them.
     pub fn is_meant(text: &str) -> bool {
-        let name = text.split('(').next().unwrap_or_default().trim();
+        let name = text.trim_start().split(['(', ' ']).next().unwrap_or_default();
         GPrior::NAMES.contains(&name)
     }
 

@@ -143,12 +143,12 @@ impl<'a> Units<'a> {
     /// The expected level where all columns are 0, and the variance that the others' priors add to it.
     fn at_zero(&self, model: &Model, written: &[PriorSpec], levels: &[usize]) -> (f64, f64) {
         let (mut origin, mut square) = (self.level, 0.0);
-        for j in 0..self.columns.len() {
+        for (j, (column, spec)) in self.columns.iter().zip(written).enumerate() {
             if !levels.contains(&j) && !self.is_indicator(j) {
-                let (mean, slope) = (self.columns[j].mean, model.parameters[j].prior);
+                let (mean, slope) = (column.mean, model.parameters[j].prior);
                 origin -= mean * slope.centre();
                 // σ is not known; the outcome's own spread is no less.
-                let unit = if written[j].tie == Tie::Sigma { self.outcome } else { 1.0 };
+                let unit = if spec.tie == Tie::Sigma { self.outcome } else { 1.0 };
                 let spread = mean * unit * slope.spread();
                 square += spread * spread;
             }

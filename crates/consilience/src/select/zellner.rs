@@ -192,7 +192,7 @@ impl Walk<'_> {
 
     fn found(&self, top: usize) -> Result<Found> {
         let mut leaves = self.leaves();
-        leaves.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        leaves.sort_unstable_by_key(|leaf| leaf.0);
         let tables = match self.group.spread(self.columns.rows.observations, 1, self.scale).fixed()
         {
             Some(_) => Vec::new(),

@@ -93,14 +93,13 @@ impl std::str::FromStr for PriorSpec {
 
 /// A prior of all coefficients together.
 fn group_of(text: &str) -> Result<PriorSpec> {
-    let end = text.rfind(')').map_or(text.len(), |at| at + 1);
-    let (own, tail) = text.split_at(end);
-    let (own, tail) = match own.split_once(' ') {
-        Some((own, more)) if !own.contains('(') && !more.trim_start().starts_with('(') => {
-            (own, more)
-        }
-        _ => (own, tail),
+    let text = text.trim();
+    let end = match (text.rfind(')'), text.find(char::is_whitespace)) {
+        (Some(at), _) => at + 1,
+        (None, Some(at)) if !text.contains('(') => at,
+        _ => text.len(),
     };
+    let (own, tail) = text.split_at(end);
     let prior: GPrior = own.parse()?;
     if tail.trim().is_empty() {
         return Ok(PriorSpec::group(prior));
