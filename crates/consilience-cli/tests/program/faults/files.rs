@@ -118,6 +118,12 @@ fn outcomes_that_do_not_fit_the_family() {
             &["d.csv, line 42, column `y`: the outcome 2", "\"logistic\"", "as in I(y > 0)"][..],
         ),
         (
+            "1 and 2",
+            STUDY,
+            "y,x\n1,2\n2,3\n1,4\n2,5\n".into(),
+            &["d.csv, line ", "column `y`: the outcome 2", "on the left side, as in I(y == 2) ~"],
+        ),
+        (
             "-1",
             &poisson,
             and_row("-1,2,1,a,1"),

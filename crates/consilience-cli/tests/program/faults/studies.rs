@@ -43,6 +43,11 @@ fn wrong_toml_keys_and_names() {
             &["line 12: `evidence.local`", "`laplace`? (known: `auto`, `none`"],
         ),
         (
+            "by, a column's name",
+            with("shards = 4", "by = \"island\""),
+            &["line 5: `split.by`: there is no `island`", "write `column:island`"],
+        ),
+        (
             "by",
             with("shards = 4", "by = \"rnadom\""),
             &["line 5: `split.by`: there is no `rnadom`; did you mean `random`?"],
