@@ -58,6 +58,7 @@ mod tests {
         ScaledPriors {
             scale,
             best: best.to_string(),
+            another_best: false,
             reordered: false,
             models: vec![model("a", first), model("b", second)],
         }

@@ -162,7 +162,7 @@ mod tests {
     /// Room for next to nothing, on disk in this folder.
     fn none(folder: &Path) -> Room {
         let (rows, kept, lent, threads) = (1_000, 0, 0, 2);
-        Room { rows, kept, lent, threads, folder: folder.to_path_buf(), cache: None }
+        Room { rows, kept, lent, threads, folder: folder.to_path_buf(), cache: None, halt: None }
     }
 
     #[test]
