@@ -50,7 +50,8 @@ fn table(result: &Baselines) -> String {
         row.push(result.models[method.chooses].clone());
         rows.push(row);
     }
-    text::table(&rows)
+    // What kind of number it is can be done without where there is no room.
+    text::layout::fitted(&rows, &[1], text::layout::width())
 }
 
 /// A score, with its error where that is known and would be seen. At least so many decimals.
