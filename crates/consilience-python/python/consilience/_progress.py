@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import time
 from typing import Any
@@ -61,7 +62,8 @@ def _in_notebook() -> bool:
 
 def _tqdm():
     try:
-        if _in_notebook():
+        # The notebook's bar is a widget, which not every notebook has.
+        if _in_notebook() and importlib.util.find_spec("ipywidgets") is not None:
             from tqdm.notebook import tqdm
         else:
             from tqdm import tqdm
