@@ -78,12 +78,15 @@ fn study(local: &str, combine: &str) -> Study {
     .unwrap()
 }
 
+/// What may become of an answer's bytes.
+type Alter = fn(Vec<u8>) -> Vec<u8>;
+
 /// Shards as bytes, made anew for every question; the last one comes first.
 #[derive(Debug)]
 struct Bytes {
     rows: Vec<Vec<u8>>,
     /// What becomes of an answer on its way.
-    on_the_way: fn(Vec<u8>) -> Vec<u8>,
+    on_the_way: Alter,
 }
 
 impl Carrier for Bytes {
@@ -100,7 +103,7 @@ impl Carrier for Bytes {
     }
 }
 
-fn remote(study: Study, on_the_way: fn(Vec<u8>) -> Vec<u8>) -> Result<Plan<Remote<Bytes>>> {
+fn remote(study: Study, on_the_way: Alter) -> Result<Plan<Remote<Bytes>>> {
     let rows: Vec<Vec<u8>> = (0..3)
         .map(|s| {
             let tables = Tables::whole(vec![table(80 * s, 80)])?;
@@ -137,7 +140,7 @@ fn shards_that_are_bytes_have_the_same_bits() {
 
 #[test]
 fn answers_that_are_none_are_refused() {
-    let altered: [(fn(Vec<u8>) -> Vec<u8>, &str); 3] = [
+    let altered: [(Alter, &str); 3] = [
         (|_| Vec::new(), "shard 2: its answer is refused: the file is empty"),
         (
             |mut bytes| {
