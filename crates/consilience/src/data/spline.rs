@@ -280,7 +280,8 @@ mod tests {
             let step = 1e-5;
             let (up, down) = (b_splines(&knots, 4, x + step, 0), b_splines(&knots, 4, x - step, 0));
             for (i, slope) in b_splines(&knots, 4, x, 1).into_iter().enumerate() {
-                assert!((slope - (up[i] - down[i]) / (2.0 * step)).abs() < 1e-8);
+                // The third derivative is up to a thousand.
+                assert!((slope - (up[i] - down[i]) / (2.0 * step)).abs() < 1e-7);
             }
             let (up, down) = (b_splines(&knots, 4, x + step, 1), b_splines(&knots, 4, x - step, 1));
             for (i, bend) in b_splines(&knots, 4, x, 2).into_iter().enumerate() {

@@ -205,9 +205,7 @@ pub(super) fn explain(key: &str, value: &DeValue<'_>, message: &str) -> String {
         }
         DeValue::String(text) if !choices.is_empty() => {
             let typed = clip(text);
-            let also =
-                if plain.ends_with(".family") { family_advice(&typed) } else { String::new() };
-            format!("`{name}`: there is no `{typed}`{also}{}", suggestion(&typed, choices))
+            format!("`{name}`: there is no `{typed}`{}", suggestion(&typed, choices))
         }
         DeValue::String(text)
             if what == INTEGER && text.trim().parse::<u64>().is_ok()
@@ -243,46 +241,6 @@ pub(super) fn explain(key: &str, value: &DeValue<'_>, message: &str) -> String {
             format!("`{name}`: {message}")
         }
         _ => mismatch,
-    }
-}
-
-/// What to write in the place of a family that goes by another name, or that there is none of.
-fn family_advice(typed: &str) -> String {
-    let same = |a: &str| {
-        let bare = |text: &str| text.to_lowercase().replace(['-', '_', ' ', '.'], "");
-        bare(a) == bare(typed)
-    };
-    let own = Family::ALL.into_iter().map(|family| (family.name(), family));
-    let mut known = own.chain(Family::synonyms().iter().copied());
-    if let Some((_, family)) = known.find(|(name, _)| same(name)) {
-        return format!("; write \"{family}\"");
-    }
-    let other = match typed.to_lowercase().as_str() {
-        "multinomial" | "categorical" => {
-            "; compare classes two at a time, as in I(y == \"a\"), or use \"cumulative-logit\" if they are in order"
-        }
-        "cox" | "coxph" => "; of times there are \"exponential\", \"weibull\" and \"log-normal\"",
-        "quasibinomial" | "quasipoisson" => {
-            "; there is no likelihood behind it: use \"negative-binomial\" for counts that vary more"
-        }
-        _ => "",
-    };
-    if !other.is_empty() {
-        return other.to_string();
-    }
-    // A name of ours that is near is suggested anyway.
-    if crate::error::nearest(typed, Family::ALL.map(Family::name)).is_some() {
-        return String::new();
-    }
-    let names = Family::synonyms().iter().map(|(name, _)| *name);
-    match crate::error::nearest(typed, names) {
-        Some(near) => {
-            let family = Family::synonyms().iter().find(|(name, _)| *name == near);
-            family.map_or_else(String::new, |(name, family)| {
-                format!("; did you mean `{name}`, which is \"{family}\"?")
-            })
-        }
-        None => String::new(),
     }
 }
 

@@ -27,9 +27,9 @@ fn wrong_toml_keys_and_names() {
         ("a table", and("[evidense]"), &["line 11", "no `evidense`; did you mean `evidence`?"]),
         ("a key of another table", with("shards", "draws"), &["line 5", "under [evidence]"]),
         ("[model]", with("[[model]]", "[model]"), &["line 7", "write [[model]], not [model]"]),
-        ("a family", with_family("\"logit\""), &["line 10: `model.family`", "`logistic` here"]),
-        ("ols", with_family("\"ols\""), &["line 10: `model.family`", "`gaussian` here"]),
-        ("gaussian()", with_family("\"gaussian()\""), &["it is written `gaussian` here"]),
+        ("a family", with_family("\"logit\""), &["line 10: `model.family`", "write \"logistic\""]),
+        ("ols", with_family("\"ols\""), &["line 10: `model.family`", "write \"gaussian\""]),
+        ("gaussian()", with_family("\"gaussian()\""), &["write \"gaussian\""]),
         ("a near one", with_family("\"gausian\""), &["did you mean `gaussian`?"]),
         ("a number", with_family("1"), &["line 10", "must be one of \"gaussian\"", "an integer"]),
         (

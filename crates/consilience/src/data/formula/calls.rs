@@ -316,13 +316,7 @@ pub(super) fn elsewhere(name: &str) -> Option<&'static str> {
             "penalised smooth terms are not there: write ns(x, df = 4)"
         }
         "rcs" | "lsp" | "pol" => "write ns(x, df = 4), bs(x, df = 5) or poly(x, 2)",
-        "Surv" => {
-            "censored times stand alone on the left side, as in Surv(time, event) ~ x, with a family that knows them"
-        }
-        "cbind" => {
-            "successes and failures stand on the left side, with a family that knows them; other columns one by one"
-        }
-        "trials" => "it belongs on the left side, of a family that counts successes",
+        "Surv" | "cbind" | "trials" => "it can only be the outcome, left of ~",
         "strata" | "frailty" => {
             "take it as a factor, as in y ~ x + factor(group), or split by = \"column:group\""
         }
