@@ -36,7 +36,8 @@ fn codebook(arguments: &SchemaArguments) -> Result<Codebook> {
     let (bar, study) = (Bar::new(!arguments.quiet), &arguments.study);
     let overrides = study.overrides();
     if study.study.is_dir() {
-        if overrides != Overrides::default() {
+        let nothing = Overrides { home: overrides.home.clone(), ..Overrides::default() };
+        if overrides != nothing {
             let message =
                 "this is a run directory, whose study is settled; leave out what changes it";
             return Err(Error::input_at(Place::file(&study.study), message));

@@ -124,7 +124,10 @@ fn what_cannot_be_is_refused_on_its_line() {
         ),
         ("x = { range = [0, 1], coefficients = [] }", &["which only poly() has"]),
         ("'log(x)' = { type = 'number' }", &["`schema.log(x).type` is for columns"]),
-        ("'log(x)' = { levels = ['a', 'b'] }", &["only columns, factor(), ordered() and relevel() have"]),
+        (
+            "'log(x)' = { levels = ['a', 'b'] }",
+            &["only columns, factor(), ordered() and relevel() have"],
+        ),
         ("'factor(x)' = { type = 'number' }", &["`schema.factor(x)` must give `levels`"]),
         ("'poly(x, 2)' = { mean = 0, sd = 1 }", &["must give `range` and `coefficients`"]),
         (

@@ -85,7 +85,7 @@ fn tables_that_are_no_tables() {
         (
             "a word",
             and_row("1,2,three,a,1"),
-            &["d.csv, line 42, column `x`: the value is \"three\"", "40 of 41", "factor(x)"],
+            &["d.csv, line 42, column `x`: `three` is no number", "na = [\"three\"]", "factor(x)"],
         ),
         (
             "nothing complete",
