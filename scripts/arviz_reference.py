@@ -1,4 +1,4 @@
-# Writes what ArviZ makes of some draws, for crates/consilience/tests/arviz.rs.
+# Writes what ArviZ makes of some draws, for crates/consilience/tests/numbers/arviz.rs.
 # Run from the root of the repository, with ArviZ and NumPy at hand:
 #   pip install arviz==0.23.4 numpy && python scripts/arviz_reference.py
 # File: crates/consilience/tests/data/arviz.json

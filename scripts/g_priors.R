@@ -1,4 +1,4 @@
-# Writes reference values for priors that tie parameters, for crates/consilience/tests/g_priors.rs.
+# Writes reference values for priors that tie parameters, for crates/consilience/tests/numbers/g_priors.rs.
 # Run from the root of the repository: Rscript scripts/g_priors.R
 # Base R only. Files: crates/consilience/tests/data/attitude.csv (R's own `attitude`: Chatterjee & Price 1977) and
 # g_priors.json. Everything is brute force: densities of all rows at once, and the trapezoidal rule.

@@ -1,4 +1,4 @@
-# Writes reference values for g-priors of logistic and Poisson models, for crates/consilience/tests/g_priors_glm.rs.
+# Writes reference values for g-priors of logistic and Poisson models, for crates/consilience/tests/numbers/g_priors_glm.rs.
 # Run from the root of the repository: Rscript scripts/g_priors_glm.R
 # Base R only. Files: crates/consilience/tests/data/g_priors_glm.{csv,json}
 # Everything by the trapezoidal rule: over g, and for each g over intercept and both coefficients around the peak.

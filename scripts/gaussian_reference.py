@@ -1,4 +1,4 @@
-"""Prints the log evidences that tests/gaussian_exact.rs holds the program to: Gaussian models whose
+"""Prints the log evidences that tests/numbers/gaussian_exact.rs holds the program to: Gaussian models whose
 posterior has two peaks, heavy tails, kinks, a perfect fit, or data far from 0. With normal priors on the
 coefficients the numbers come from the rows in 40 digits and more, and mpmath integrates over log sd; with
 others both integrals are computed directly, in doubles. No formula is shared with the program.

@@ -1,4 +1,4 @@
-# Writes what R makes of a list of formulas, for crates/consilience/tests/model_matrix.rs.
+# Writes what R makes of a list of formulas, for crates/consilience/tests/sites/model_matrix.rs.
 # Run from the root of the repository: Rscript scripts/model_matrix.R
 # Base R only. Files: crates/consilience/tests/data/model_matrix.{csv,json}
 

@@ -7,7 +7,7 @@ use crate::own::Likelihood;
 use crate::spec::StudySpec;
 use crate::work::Watch;
 use consilience::data::{ShardData, Tables, shard_of_bytes, shard_to_bytes};
-use consilience::plan::Gathered;
+use consilience::plan::{Gathered, Room};
 use consilience::run;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict};
@@ -60,8 +60,9 @@ impl Shard {
         let tables = Tables::Whole(reader(table)?);
         let made = py.detach(|| {
             let pool = consilience::engine::Threads::new(Vec::new(), 1)?;
-            let gathered =
-                consilience::Engine::at_the_centre(&pool, || Gathered::of_tables(study, tables))?;
+            let gathered = consilience::Engine::at_the_centre(&pool, || {
+                Gathered::of_tables(study, tables, &Room::default())
+            })?;
             let rows = gathered
                 .shards
                 .into_iter()

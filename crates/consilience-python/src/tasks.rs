@@ -10,13 +10,15 @@ use crate::work::{Watch, run};
 use consilience::compare::{Comparison, PartitionReport};
 use consilience::data::{Tables, shard_to_bytes};
 use consilience::engine::Observer;
-use consilience::plan::{Gathered, Plan, Rows};
+use consilience::plan::{Gathered, GatheredRows, Plan};
 use consilience::run::{Remote, study_hash};
 use consilience::simulate::{Format, Simulated, write as write_simulated};
-use consilience::sweep::{Folder, Kept, OnThreads, Sweep, Watch as Watches};
-use consilience::{Error, Place, Result, Shard, Threads, draft};
+use consilience::sweep::{CellStore, Folder, OnThreads, Sweep, Watch as Watches};
+use consilience::{Error, Halt, Place, Result, Shard, Threads, draft};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict};
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -162,7 +164,7 @@ pub fn split<'py>(
         let room = task.room(watch.halt.clone())?;
         let study = task.study.study()?;
         let gathered = match tables {
-            Some(tables) => Gathered::of_tables(study, tables)?,
+            Some(tables) => Gathered::of_tables(study, tables, &room)?,
             None => Gathered::new(study, &room, &**watch)?,
         };
         let shards = gathered.shards.iter().map(shard_to_bytes).collect::<Result<Vec<_>>>()?;
@@ -218,8 +220,14 @@ impl Watches for Cells<'_> {
 
 /// Splits data in many ways: the JSON document.
 #[pyfunction]
-#[pyo3(signature = (task, progress))]
-pub fn sweep(py: Python<'_>, task: &str, progress: Option<Bound<'_, PyAny>>) -> PyResult<String> {
+#[pyo3(signature = (task, capsules, progress))]
+pub fn sweep<'py>(
+    py: Python<'py>,
+    task: &str,
+    capsules: Capsules<'py>,
+    progress: Option<Bound<'py, PyAny>>,
+) -> PyResult<String> {
+    let tables = tables(capsules)?;
     let mut task: Task = from_json(task).map_err(|error| raise(py, error))?;
     run(py, task.threads, progress.as_ref(), |watch| {
         let room = task.room(watch.halt.clone())?;
@@ -232,8 +240,11 @@ pub fn sweep(py: Python<'_>, task: &str, progress: Option<Bound<'_, PyAny>>) -> 
         let (by, combine, reference) = (spec.by, spec.combine, spec.reference);
         let sweep = Sweep { shards, repeats, by, combine, votes, reference };
         sweep.check(&study)?;
-        let rows = Rows::read(study.clone(), threads, &room, &**watch)?;
-        let kept: Box<dyn Kept> = match &spec.out {
+        let rows = match tables {
+            Some(tables) => GatheredRows::of_tables(study.clone(), tables, threads, &room)?,
+            None => GatheredRows::read(study.clone(), threads, &room, &**watch)?,
+        };
+        let kept: Box<dyn CellStore> = match &spec.out {
             Some(folder) => {
                 draft::make_folder(folder)?;
                 Box::new(Folder::new(folder, &study, &rows.hashes()?)?)
@@ -272,10 +283,29 @@ pub fn simulate(
     };
     run(py, threads, None, |watch| {
         let format = Format::of(&path)?;
-        draft::write_with(&path, |file| {
-            let mut written = |_| ();
-            write_simulated(file, format, what, rows, seed, &mut written)
-        })?;
-        if watch.halt.is_called() { Err(Error::Stopped) } else { Ok(()) }
+        let written = draft::write_with(&path, |file| {
+            let file = Until { file, halt: &watch.halt };
+            write_simulated(file, format, what, rows, seed, &mut |_| ())
+        });
+        if watch.halt.is_called() { Err(Error::Stopped) } else { written }
     })
+}
+
+/// A file that takes no more once the work is called off: then it is not there at all.
+struct Until<'a> {
+    file: &'a mut File,
+    halt: &'a Halt,
+}
+
+impl Write for Until<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.halt.is_called() {
+            return Err(io::Error::other("the work was called off"));
+        }
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
 }

@@ -110,8 +110,9 @@ def test_sweep_and_simulate(study, parquet, tmp_path):
     found = cs.sweep(study, parquet, shards=[1, 3], repeats=2, out=tmp_path / "kept", draws=500)
     table = found.to_pandas()
     assert set(table["shards"]) == {1, 3} and {"mean", "rmse", "method"} <= set(table.columns)
+    assert list(table["model"][:2]) == ["with groups", "without"] and len(table) == 2 * len(found.json["groups"])
     assert cs.sweep(study, parquet, shards=[1, 3], repeats=2, out=tmp_path / "kept", draws=500) == found
-    with pytest.raises(cs.InputError, match="from files"):
+    with pytest.raises(cs.InputError, match="which is no table"):
         cs.sweep(study, object(), shards=[1])
     cs.simulate("toy", tmp_path / "toy.csv", 50, seed=3)
     assert len((tmp_path / "toy.csv").read_text().splitlines()) == 51

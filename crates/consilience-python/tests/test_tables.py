@@ -60,6 +60,52 @@ def test_tables_of_every_library(expected, study, frame):
         assert models(cs.compare(study, table)) == models(expected), name
 
 
+def test_sweeps_of_tables(study, parquet, frame, program, tmp_path):
+    """A table is swept as the file with its rows is, and as the program does."""
+    import duckdb
+    import polars as pl
+    import pyarrow as pa
+
+    arrow = pa.Table.from_pandas(frame.drop(columns="mixed"), preserve_index=False)
+    how = {"shards": [1, 3], "repeats": 2, "by": ["random", "outcome"], "draws": 200, "local": "importance", "votes": True}
+
+    def numbers(document):
+        """All of it but what it took."""
+        return {key: value for key, value in document.items() if key not in ("times", "seconds")}
+
+    of_file = cs.sweep(study, parquet, **how)
+    tables = {
+        "pandas": frame,
+        "polars": pl.from_arrow(arrow),
+        "pyarrow": arrow,
+        "a reader": arrow.to_reader(max_chunksize=100),
+        "duckdb": duckdb.sql("select * from arrow"),
+    }
+    for name, table in tables.items():
+        assert numbers(cs.sweep(study, table, **how).json) == numbers(of_file.json), name
+    lines = ['[data]', f'path = "{parquet}"', "[split]", "shards = 4", "[prior]", 'default = "normal(0, 1)"']
+    for model in study["model"]:
+        lines += ["[[model]]"] + [f"{k} = {json.dumps(v)}" for k, v in model.items()]
+    file = tmp_path / "study.toml"
+    file.write_text("\n".join(lines))
+    by_program = program("sweep", file, "--json", "--quiet", "--shards", "1,3", "--repeats", 2, "--by", "random,outcome",
+                         "--combine", "normal,exact", "--draws", 200, "--local", "importance")
+    for key in ("cells", "groups", "reference"):
+        assert by_program[key] == of_file.json[key], key
+
+    # What is kept belongs to these rows.
+    out = tmp_path / "kept"
+    first = cs.sweep(study, frame, shards=[1, 3], repeats=1, draws=200, local="importance", out=out)
+    kept = sorted(path.stat().st_mtime_ns for path in (out / "cells").iterdir())
+    assert cs.sweep(study, arrow, shards=[1, 3], repeats=1, draws=200, local="importance", out=out) == first
+    assert sorted(path.stat().st_mtime_ns for path in (out / "cells").iterdir()) == kept
+    with pytest.raises(cs.InputError, match="another sweep"):
+        cs.sweep(study, frame.assign(x=frame["x"] + 1), shards=[1, 3], repeats=1, draws=200, local="importance", out=out)
+    for shards in ([frame, frame], [frame], (arrow,)):
+        with pytest.raises(cs.InputError, match="a sweep splits by itself; give one table"):
+            cs.sweep(study, shards, shards=[1])
+
+
 def test_threads_do_not_count(expected, study, frame):
     for threads in (1, 3):
         assert models(cs.compare(study, frame, threads=threads)) == models(expected)

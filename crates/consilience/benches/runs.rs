@@ -2,7 +2,7 @@
 //! answer files. `cargo bench --workspace --bench runs`
 
 use consilience::engine::Silent;
-use consilience::run::{Kept, Run, Stop};
+use consilience::run::{Run, Stop, WorkerRows};
 use consilience::study::StudyFile;
 use std::path::Path;
 use std::time::Instant;
@@ -37,7 +37,7 @@ fn main() {
         }
         rounds += 1;
         let start = Instant::now();
-        run.work_all(&shards, 2, false, &(), &Kept::default()).expect("work");
+        run.work_all(&shards, 2, false, &(), &WorkerRows::default()).expect("work");
         working += start.elapsed().as_secs_f64();
     }
     println!("{:<42} {working:6.2} s", format!("work of {rounds} rounds on 2 threads"));

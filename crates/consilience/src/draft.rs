@@ -1,5 +1,6 @@
 //! Files that are there whole or not at all, and the folders they stand in.
 
+use crate::halt::Halt;
 use crate::hex::hex;
 use crate::{Error, Place, Result};
 use sha2::{Digest, Sha256};
@@ -193,16 +194,23 @@ pub(crate) fn file_stem(model: &str) -> String {
 
 /// The hash of a file's bytes, which need not fit into memory.
 pub fn file_hash(path: &Path) -> Result<String> {
+    file_hash_until(path, None)
+}
+
+/// The same, unless it is called off.
+pub(crate) fn file_hash_until(path: &Path, halt: Option<&Halt>) -> Result<String> {
     let read = || {
         let (mut file, mut hasher) = (File::open(path)?, Sha256::new());
         let mut bytes = vec![0; 1 << 20];
         loop {
+            let called_off = halt.is_some_and(Halt::is_called);
             match file.read(&mut bytes)? {
-                0 => return Ok(hasher.finalize()),
+                _ if called_off => return Ok(None),
+                0 => return Ok(Some(hasher.finalize())),
                 read => hasher.update(&bytes[..read]),
             }
         }
     };
     let hash = read().map_err(|source| Error::Io { path: path.to_path_buf(), source })?;
-    Ok(hex(&hash))
+    hash.map(|hash| hex(&hash)).ok_or(Error::Stopped)
 }

@@ -75,6 +75,9 @@ impl Shard {
     /// The likelihood of a model on these rows.
     fn likelihood(&self, model: &Model) -> Result<Arc<dyn LogLikelihood>> {
         let Body::Foreign { likelihood } = &model.body else {
+            if model.effects().is_some() {
+                return Ok(self.likelihoods.of_groups(model, &self.data)?);
+            }
             return Ok(self.likelihoods.of(model, &self.data)?);
         };
         let known = self.foreign.get(likelihood).cloned();

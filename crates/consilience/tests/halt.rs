@@ -107,7 +107,7 @@ fn remote(study: Study, on_the_way: Alter) -> Result<Plan<Remote<Bytes>>> {
     let rows: Vec<Vec<u8>> = (0..3)
         .map(|s| {
             let tables = Tables::whole(vec![table(80 * s, 80)])?;
-            shard_to_bytes(&Gathered::of_tables(study.clone(), tables)?.shards[0])
+            shard_to_bytes(&Gathered::of_tables(study.clone(), tables, &Room::default())?.shards[0])
         })
         .collect::<Result<_>>()?;
     let partition = PartitionReport::given(&[80, 80, 80], 0);

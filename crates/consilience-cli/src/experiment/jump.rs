@@ -3,7 +3,7 @@
 use consilience::Result;
 use consilience::engine::Observer;
 use consilience::estimate::Estimate;
-use consilience::plan::{Room, Rows};
+use consilience::plan::{GatheredRows, Room};
 use consilience::select::Selection;
 use consilience::study::{Combine, Local, SelectBy, Study};
 use consilience::sweep::{Bench, Cell, CellName, CellTime, CellVote};
@@ -14,14 +14,14 @@ pub const METHODS: [&str; 4] =
 
 /// Computes Bayes factors of a few models by reversible jump on every shard.
 pub struct OnJumps {
-    rows: Rows,
+    rows: GatheredRows,
     models: Vec<String>,
     threads: usize,
 }
 
 impl OnJumps {
     /// Of these models, each named by its terms.
-    pub fn new(rows: Rows, models: Vec<String>, threads: usize) -> OnJumps {
+    pub fn new(rows: GatheredRows, models: Vec<String>, threads: usize) -> OnJumps {
         OnJumps { rows, models, threads }
     }
 

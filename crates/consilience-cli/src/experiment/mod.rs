@@ -12,7 +12,7 @@ use crate::sweep::{Watching, write};
 use crate::{clock, print};
 use clap::Args;
 use consilience::draft;
-use consilience::plan::{Room, Rows};
+use consilience::plan::{GatheredRows, Room};
 use consilience::sweep::{Bench, Document, Folder, OnThreads};
 use consilience::{Error, Result};
 use consilience_report::{Extras, Look, figure, report};
@@ -132,7 +132,7 @@ pub fn run(arguments: &ExperimentArguments) -> Result<ExitCode> {
 fn compute(part: &Part, folder: &Path, threads: usize, bar: &Bar) -> Result<Document> {
     draft::make_folder(folder)?;
     let room = Room::default();
-    let rows = Rows::read(part.study.clone(), threads, &room, bar)?;
+    let rows = GatheredRows::read(part.study.clone(), threads, &room, bar)?;
     let rows = if part.every > 1 { rows.every(part.every)? } else { rows };
     let kept = Folder::new(folder, &part.study, &rows.hashes()?)?;
     let bench: Box<dyn Bench> = match &part.jump {

@@ -3,7 +3,7 @@
 use super::jump::METHODS;
 use super::setups::Experiment;
 use crate::text::short;
-use consilience::sweep::{Document, Group, GroupModel};
+use consilience::sweep::{CellGroup, Document, GroupModel};
 use std::fmt::Write;
 
 /// A line: what is meant, what the paper says, what came out here.
@@ -48,7 +48,12 @@ fn row(what: impl Into<String>, paper: impl Into<String>, here: impl Into<String
     [what.into(), paper.into(), here.into()]
 }
 
-fn group<'a>(document: &'a Document, by: &str, shards: usize, method: &str) -> Option<&'a Group> {
+fn group<'a>(
+    document: &'a Document,
+    by: &str,
+    shards: usize,
+    method: &str,
+) -> Option<&'a CellGroup> {
     document.groups.iter().find(|g| g.by == by && g.shards == shards && g.method == method)
 }
 

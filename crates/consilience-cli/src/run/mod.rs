@@ -13,7 +13,7 @@ use crate::text::{counted, grouped, table};
 use crate::{document, print, report};
 use arguments::{CombineArguments, SplitArguments, StatusArguments, WorkArguments};
 use consilience::draft;
-use consilience::run::{Courier, Kept, Run, Status, Stop, WorkReport};
+use consilience::run::{Courier, Run, Status, Stop, WorkReport, WorkerRows};
 use consilience::study::StudyFile;
 use consilience::{Error, Result};
 use std::collections::BTreeSet;
@@ -74,7 +74,8 @@ pub fn work(arguments: &WorkArguments) -> Result<ExitCode> {
     // Why there will be no further questions, where one could wait for them for ever.
     let mut failure = None;
     let room = arguments.memory.room()?;
-    let kept = Kept::new(arguments.wait, room, arguments.threads()).held_by(signs::own_name());
+    let kept =
+        WorkerRows::new(arguments.wait, room, arguments.threads()).held_by(signs::own_name());
     let bar = Bar::new(!arguments.quiet);
     if arguments.shard.is_empty() {
         // One of many on a cluster leaves it to who coordinates them.

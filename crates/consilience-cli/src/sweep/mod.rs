@@ -9,9 +9,9 @@ use crate::{UNRELIABLE, clock, plot, print, slurm};
 use arguments::SweepArguments;
 use consilience::draft;
 use consilience::engine::{Observer, Silent};
-use consilience::plan::Rows;
+use consilience::plan::GatheredRows;
 use consilience::study::StudyFile;
-use consilience::sweep::{Bench, Document, Folder, Kept, OnThreads, Sweep, Watch};
+use consilience::sweep::{Bench, CellStore, Document, Folder, OnThreads, Sweep, Watch};
 use consilience::{Error, Result};
 use std::path::Path;
 use std::process::ExitCode;
@@ -29,7 +29,7 @@ pub fn run(arguments: &SweepArguments) -> Result<ExitCode> {
         slurm::EngineName::Threads => {
             arguments.engine.refuse_leftovers()?;
             let (room, threads) = (arguments.machine.room()?, arguments.machine.threads());
-            let rows = Rows::read(file.clone(), threads, &room, &bar)?;
+            let rows = GatheredRows::read(file.clone(), threads, &room, &bar)?;
             let kept = kept(arguments.out.as_deref(), &file, || rows.hashes())?;
             let bench = OnThreads::new(rows, threads, room, clock::of_threads());
             go(&sweep, &file, &bench, &*kept, &bar)?
@@ -73,7 +73,7 @@ fn kept(
     out: Option<&Path>,
     file: &StudyFile,
     data: impl FnOnce() -> Result<Vec<String>>,
-) -> Result<Box<dyn Kept>> {
+) -> Result<Box<dyn CellStore>> {
     Ok(match out {
         Some(folder) => Box::new(Folder::new(folder, file, &data()?)?),
         None => Box::new(()),
@@ -84,7 +84,7 @@ fn go(
     sweep: &Sweep,
     file: &StudyFile,
     bench: &dyn Bench,
-    kept: &dyn Kept,
+    kept: &dyn CellStore,
     bar: &Bar,
 ) -> Result<Document> {
     sweep.run(file, bench, kept, &Watching(bar))

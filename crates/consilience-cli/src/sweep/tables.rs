@@ -2,7 +2,7 @@
 
 use crate::text::{self, counted, estimate, short, table};
 use consilience::Warning;
-use consilience::sweep::{Document, Group, GroupModel};
+use consilience::sweep::{CellGroup, Document, GroupModel};
 use std::fmt::Write;
 
 /// The whole report.
@@ -25,7 +25,7 @@ pub fn of(document: &Document) -> String {
     }
     out += &table(&reference);
     for by in &document.by {
-        let of: Vec<&Group> = document.groups.iter().filter(|g| g.by == *by).collect();
+        let of: Vec<&CellGroup> = document.groups.iter().filter(|g| g.by == *by).collect();
         let _ = write!(out, "\nSplit by {by}: log evidence, of the model that is furthest off\n");
         out += &errors(document, &of);
         if document.models.len() > 1 {
@@ -44,13 +44,13 @@ pub fn of(document: &Document) -> String {
 }
 
 /// The model of a group that is furthest off.
-fn worst(group: &Group) -> Option<(usize, &GroupModel)> {
+fn worst(group: &CellGroup) -> Option<(usize, &GroupModel)> {
     let error = |m: &GroupModel| m.errors.rmse.unwrap_or(0.0);
     let all = group.models.iter().enumerate();
     all.rev().max_by(|a, b| error(a.1).total_cmp(&error(b.1)))
 }
 
-fn errors(document: &Document, groups: &[&Group]) -> String {
+fn errors(document: &Document, groups: &[&CellGroup]) -> String {
     let head = [
         "method",
         "shards",
@@ -96,7 +96,7 @@ fn errors(document: &Document, groups: &[&Group]) -> String {
     table(&rows)
 }
 
-fn choices(document: &Document, groups: &[&Group]) -> String {
+fn choices(document: &Document, groups: &[&CellGroup]) -> String {
     let mut rows = vec![vec!["method".to_string(), "shards".to_string()]];
     rows[0].extend(document.models.iter().cloned());
     for group in groups {

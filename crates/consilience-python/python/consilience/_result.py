@@ -339,12 +339,9 @@ class Sweep(Result):
         rows = []
         for group in self._document["groups"]:
             own = {k: v for k, v in group.items() if not isinstance(v, (list, dict))}
-            for model in group["models"]:
+            for name, model in zip(self._document["models"], group["models"]):
                 flat = {k: v for k, v in model.items() if not isinstance(v, (list, dict))}
-                errors = model.get("error") or model.get("errors")
-                if isinstance(errors, dict):
-                    flat |= {k: v for k, v in errors.items() if not isinstance(v, (list, dict))}
-                rows.append(own | flat)
+                rows.append(own | {"model": name} | flat)
         return pandas.DataFrame(rows)
 
     def __repr__(self) -> str:

@@ -207,16 +207,19 @@ def sweep(
 ) -> Sweep:
     """Splits the data of a study into several numbers of shards, many times, and says how far the combinations are off.
 
-    Data are files: the study's own, or `data`. With `out`, partitions are kept in that folder and not computed twice."""
+    `data` is one table, one or several paths, or nothing, as in :func:`compare`; a list of tables is refused, since a sweep
+    splits by itself. With `out`, partitions are kept in that folder and not computed twice."""
     read = Study(study)
-    if data is not None and _data.paths(data) is None:
-        raise InputError("a sweep reads its data from files; give paths (a table can be written with .to_parquet)")
+    if _data.is_shards(data) and _data.paths(data) is None:
+        raise InputError("data is a list of tables, which are shards already, and a sweep splits by itself; give one table with "
+                         "all rows (pandas.concat(data), polars.concat(data), pyarrow.concat_tables(data))")
     task = _task(read, {"seed": seed, "local": local, "draws": draws}, data, threads, memory)
     task["sweep"] = {"shards": _plain(list(shards), "shards"), "repeats": repeats, "by": list(by), "combine": list(combine),
                      "votes": votes, "reference": None if reference is None else [float(x) for x in reference],
                      "out": None if out is None else os.fspath(out)}
-    with read.named(), Progress(progress) as bar:
-        json_text = _consilience.sweep(json.dumps(task), bar.callback())
+    with read.named(), _data.once(data), Progress(progress) as bar:
+        capsules = _data.capsules(read, task["study"], data)
+        json_text = _consilience.sweep(json.dumps(task), capsules, bar.callback())
     return Sweep(json_text, read.written())
 
 

@@ -56,6 +56,8 @@ pub(super) struct Exact {
     agreement: Vec<Agreement>,
     /// Whether columns determine others, once a curvature has told.
     rank: Option<Option<Warning>>,
+    /// Whether some draws are from the prior where the data say little.
+    from_prior: bool,
 }
 
 enum ExactStage {
@@ -103,7 +105,20 @@ impl AskedFor {
 
 impl Exact {
     pub(super) fn new(setting: Setting) -> Exact {
-        Exact { setting, stage: ExactStage::Start, fits: None, agreement: Vec::new(), rank: None }
+        Exact {
+            setting,
+            stage: ExactStage::Start,
+            fits: None,
+            agreement: Vec::new(),
+            rank: None,
+            from_prior: true,
+        }
+    }
+
+    /// The same without draws from the prior: it may be so wide that they are far from any posterior, where sites
+    /// do not answer.
+    pub(super) fn near_peak(setting: Setting) -> Exact {
+        Exact { from_prior: false, ..Exact::new(setting) }
     }
 
     fn begin(&mut self) -> Result<Next> {
@@ -127,6 +142,7 @@ impl Exact {
             mirrored: true,
             few: self.few_draws(),
             single: model.has_one_peak(),
+            from_prior: self.from_prior,
             noise: model.noise(),
             tolerance: TOLERANCE,
         };
@@ -142,7 +158,7 @@ impl Exact {
     /// same.
     fn thirds_are_cheap(&self) -> bool {
         let Setting { model, surveys, .. } = &self.setting;
-        let rows: f64 = surveys.iter().map(|s| s.observations).sum();
+        let rows = self.setting.observations();
         let full: f64 = surveys.iter().flat_map(|s| &s.nonzero).sum();
         let (d, each) = (model.dim() as f64, full / rows.max(1.0));
         self.setting.located.is_some()

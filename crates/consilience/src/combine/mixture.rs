@@ -10,7 +10,7 @@
 //! Z̃(g) in closed form. It says where nodes have to be, and log Z − log Z̃, which changes slowly, is interpolated
 //! between them: so only its error, and that of the draws at each node, is in the result.
 
-use super::exact::Exact;
+use super::exact::{Exact, is_sought};
 use super::over_g::{grid, integral};
 use super::{Combination, CombineDiagnostics, Evidence, Next, PosteriorDraws, Setting};
 use super::{ground_of, statistics};
@@ -18,7 +18,7 @@ use crate::estimate::{Estimate, Weighted};
 use crate::math::proposal::Kinship;
 use crate::math::{Cholesky, Matrix, log_sum_exp};
 use crate::model::{GSpread, Joint, Model, Prior};
-use crate::question::{Answer, Answers, Expand, Locate, Points, Question, Weigh};
+use crate::question::{Answer, Answers, Climb, Expand, Locate, Points, Question, Weigh};
 use crate::study::Schedule;
 use crate::target::Expansion;
 use crate::{Error, Level, Result};
@@ -35,16 +35,26 @@ const LOW: f64 = 14.0;
 const DETERMINED: f64 = 1e-10;
 
 /// The combination of one model.
-pub(super) struct Mixture {
+pub(super) struct GMixture {
     setting: Setting,
     stage: Stage,
 }
 
 enum Stage {
     Start,
-    /// The information at 0, and where the peak is unless that is known.
+    /// The information at 0, and where the peak is, unless that is known or looked for from here.
     Looked(Expand, Option<Locate>),
+    /// On the way to the peak, from the information at 0.
+    Climbing(Box<Climbing>),
     Nodes(Box<Nodes>),
+}
+
+/// The likelihood's peak is looked for by rounds, since shards are not asked for theirs.
+struct Climbing {
+    /// What shards say at 0.
+    null: Expansion,
+    climb: Climb,
+    asked: Expand,
 }
 
 /// How a model's parameters come of those with independent priors.
@@ -64,19 +74,19 @@ struct Nodes {
     spread: GSpread,
     /// Eigenvalues and slopes of the parabola: see [`Nodes::approximate`].
     parabola: Vec<(f64, f64)>,
-    nodes: Vec<Node>,
+    nodes: Vec<GNode>,
 }
 
-struct Node {
+struct GNode {
     v: f64,
     model: Arc<Model>,
     machine: Exact,
-    asked: Vec<Asked>,
+    asked: Vec<NodeQuestion>,
     evidence: Option<Box<Evidence>>,
 }
 
 /// A question to shards, with the points that the node asked about.
-enum Asked {
+enum NodeQuestion {
     Expand(Expand, Arc<Matrix>),
     Weigh(Weigh, Arc<Matrix>),
 }
@@ -86,20 +96,53 @@ pub(super) fn suits(setting: &Setting) -> bool {
     setting.joint.group().is_some() && !setting.model.is_gaussian()
 }
 
-impl Mixture {
-    pub(super) fn new(setting: Setting) -> Mixture {
-        Mixture { setting, stage: Stage::Start }
+impl GMixture {
+    pub(super) fn new(setting: Setting) -> GMixture {
+        GMixture { setting, stage: Stage::Start }
     }
 
     fn begin(&mut self) -> Result<Next> {
         let start = self.setting.model.start();
-        let at = |start: Vec<f64>| self.setting.points(Matrix::from_rows(1, start.len(), start));
-        let expand = Expand(at(start.clone()));
-        let locate = self.setting.located.is_none().then(|| Locate(at(start)));
+        let expand = Expand(self.at(start.clone()));
+        let asks = self.setting.located.is_none() && self.asks_shards();
+        let locate = asks.then(|| Locate(self.at(start)));
         let mut questions: Vec<Question> = vec![expand.clone().into()];
         questions.extend(locate.clone().map(Question::from));
         self.stage = Stage::Looked(expand, locate);
         Ok(Next::Ask(questions))
+    }
+
+    fn at(&self, theta: Vec<f64>) -> Vec<Points> {
+        self.setting.points(Matrix::from_rows(1, theta.len(), theta))
+    }
+
+    /// Whether shards are asked for their own peaks. A gentle schedule does without.
+    fn asks_shards(&self) -> bool {
+        is_sought(&self.setting.model, &self.setting.options)
+    }
+
+    /// What comes after the information at 0: the way to the peak, if it is not known.
+    fn looked(&mut self, null: Expansion) -> Result<Next> {
+        if self.setting.located.is_some() || self.asks_shards() {
+            return self.nodes(null);
+        }
+        let start = self.setting.model.start();
+        let mut climb = Climb::new(start.clone(), self.setting.observations());
+        climb.next();
+        climb.heard(likelihood(&self.setting.model, &start, null.clone()));
+        self.go_on(null, climb)
+    }
+
+    /// One step more on that way, or what follows at its end.
+    fn go_on(&mut self, null: Expansion, mut climb: Climb) -> Result<Next> {
+        let Some(theta) = climb.next() else {
+            self.setting.located = climb.parabola().map(Arc::new);
+            return self.nodes(null);
+        };
+        let asked = Expand(self.at(theta));
+        let question = asked.clone().into();
+        self.stage = Stage::Climbing(Box::new(Climbing { null, climb, asked }));
+        Ok(Next::Ask(vec![question]))
     }
 
     /// Makes the nodes of what shards said about the likelihood.
@@ -110,7 +153,7 @@ impl Mixture {
             return Err(Error::numeric("there is no prior of all coefficients together"));
         };
         let p = model.dim() - 1;
-        let rows: f64 = self.setting.surveys.iter().map(|s| s.observations).sum();
+        let rows = self.setting.observations();
         let spread = group.spread(rows, p, scale);
         let parabola = match &self.setting.located {
             Some(located) => frame.parabola(located),
@@ -129,8 +172,8 @@ impl Mixture {
             // Errors at several nodes average out; and what is asked ahead would need third derivatives.
             own.options.se_target *= if all.spread.fixed().is_some() { 1.0 } else { 2.0 };
             own.options.schedule = Schedule::Gentle;
-            let machine = Exact::new(own);
-            all.nodes.push(Node { v, model, machine, asked: Vec::new(), evidence: None });
+            let machine = Exact::near_peak(own);
+            all.nodes.push(GNode { v, model, machine, asked: Vec::new(), evidence: None });
         }
         self.heard(all, Vec::new())
     }
@@ -218,11 +261,9 @@ impl Mixture {
 
 impl Frame {
     /// By what the log density of a model is like where only the intercept is not 0.
-    fn new(model: &Arc<Model>, joint: &Joint, at: &[f64], mut null: Expansion) -> Result<Frame> {
+    fn new(model: &Arc<Model>, joint: &Joint, at: &[f64], null: Expansion) -> Result<Frame> {
         let (ground, intercept) = ground_of(model, joint)?;
-        for (j, prior) in model.free_priors().iter().enumerate() {
-            null.hessian[(j, j)] -= prior.expand(at[j]).2;
-        }
+        let null = likelihood(model, at, null);
         let d = model.dim();
         let others: Vec<usize> = (0..d).filter(|&j| j != intercept).collect();
         let own = -null.hessian[(intercept, intercept)];
@@ -307,7 +348,7 @@ impl Frame {
     }
 
     /// A node's question as shards understand it.
-    fn forth(&self, question: Question) -> Result<(Question, Asked)> {
+    fn forth(&self, question: Question) -> Result<(Question, NodeQuestion)> {
         let there = |points: &Points| {
             let thetas = Arc::new(points.thetas.product(&self.ways.transpose()));
             vec![Points { model: self.model.clone(), share: points.share, thetas, rule: None }]
@@ -315,32 +356,26 @@ impl Frame {
         match &question {
             Question::Expand(Expand(points)) if points.len() == 1 => {
                 let asked = Expand(there(&points[0]));
-                Ok((asked.clone().into(), Asked::Expand(asked, points[0].thetas.clone())))
+                Ok((asked.clone().into(), NodeQuestion::Expand(asked, points[0].thetas.clone())))
             }
             Question::Weigh(Weigh(points)) if points.len() == 1 => {
                 let asked = Weigh(there(&points[0]));
-                Ok((asked.clone().into(), Asked::Weigh(asked, points[0].thetas.clone())))
+                Ok((asked.clone().into(), NodeQuestion::Weigh(asked, points[0].thetas.clone())))
             }
             other => Err(Error::numeric(format!("`{}` has no answer here", other.kind()))),
         }
     }
 
     /// What shards say, as the node understands it: under its priors in the place of the model's own.
-    fn back(&self, node: &Model, asked: Asked, answer: Answers) -> Result<Answer> {
+    fn back(&self, node: &Model, asked: NodeQuestion, answer: Answers) -> Result<Answer> {
         let (plain, own) = (self.model.free_priors(), node.free_priors());
         let counts = |j: usize| !(self.flat && j == self.intercept);
         match asked {
-            Asked::Expand(question, points) => {
+            NodeQuestion::Expand(question, points) => {
                 let (mut sums, _) = answer.sum(&question)?;
                 for (k, at) in sums[0].iter_mut().enumerate() {
                     let theta = question.0[0].thetas.row(k);
-                    for (j, prior) in plain.iter().enumerate() {
-                        let (value, slope, bend) = prior.expand(theta[j]);
-                        at.value -= value;
-                        at.gradient[j] -= slope;
-                        at.hessian[(j, j)] -= bend;
-                    }
-                    *at = self.turned(at);
+                    *at = self.turned(&likelihood(&self.model, theta, at.clone()));
                     for (j, prior) in own.iter().enumerate().filter(|(j, _)| counts(*j)) {
                         let (value, slope, bend) = prior.expand(points[(k, j)]);
                         at.value += value;
@@ -350,7 +385,7 @@ impl Frame {
                 }
                 Ok(Answer::Expand(Box::new(sums)))
             }
-            Asked::Weigh(question, points) => {
+            NodeQuestion::Weigh(question, points) => {
                 let (mut sums, _) = answer.sum(&question)?;
                 for (k, value) in sums[0].iter_mut().enumerate() {
                     let theta = question.0[0].thetas.row(k);
@@ -363,6 +398,17 @@ impl Frame {
             }
         }
     }
+}
+
+/// An expansion of a model's log density without its priors, which only stand in for others.
+fn likelihood(model: &Model, theta: &[f64], mut at: Expansion) -> Expansion {
+    for (j, prior) in model.free_priors().iter().enumerate() {
+        let (value, slope, bend) = prior.expand(theta[j]);
+        at.value -= value;
+        at.gradient[j] -= slope;
+        at.hessian[(j, j)] -= bend;
+    }
+    at
 }
 
 impl Nodes {
@@ -422,7 +468,7 @@ fn first_determined(metric: &Matrix, raw: &[f64]) -> Option<usize> {
     None
 }
 
-impl Combination for Mixture {
+impl Combination for GMixture {
     fn next(&mut self, mut answers: Vec<Answers>) -> Result<Next> {
         match std::mem::replace(&mut self.stage, Stage::Start) {
             Stage::Start => self.begin(),
@@ -434,7 +480,15 @@ impl Combination for Mixture {
                 }
                 let (sums, _) = answers.pop().ok_or_else(missing)?.sum(&expand)?;
                 let null = sums.into_iter().flatten().next().ok_or_else(missing)?;
-                self.nodes(null)
+                self.looked(null)
+            }
+            Stage::Climbing(on_the_way) => {
+                let Climbing { null, mut climb, asked } = *on_the_way;
+                let missing = || Error::numeric("no shard has answered");
+                let (sums, _) = answers.pop().ok_or_else(missing)?.sum(&asked)?;
+                let at = sums.into_iter().flatten().next().ok_or_else(missing)?;
+                climb.heard(likelihood(&self.setting.model, asked.0[0].thetas.row(0), at));
+                self.go_on(null, climb)
             }
             Stage::Nodes(all) => self.heard(*all, answers),
         }

@@ -43,7 +43,7 @@ use crate::engine::{Progress, Session};
 use crate::estimate::search::Peak;
 use crate::estimate::{Estimate, Importance};
 use crate::fit::{Diagnostics, FitOrder, Summary};
-use crate::math::{Cholesky, Matrix};
+use crate::math::{Cholesky, ExactSum, Matrix};
 use crate::model::{Joint, Model, Share};
 use crate::question::{Answers, Fit, Points, Question, SurveyAnswer};
 use crate::sample::{Chain, Sample};
@@ -108,6 +108,11 @@ impl Setting {
             }
             Share::Rows { .. } => None,
         }
+    }
+
+    /// All rows, each counted with its weight: whether shards tell them one by one or as a sum.
+    pub(crate) fn observations(&self) -> f64 {
+        ExactSum::of(self.surveys.iter().map(|s| s.observations))
     }
 
     /// The shards' rows, each counted with its weight.
@@ -350,7 +355,7 @@ impl<'a> Combining<'a> {
                     let number = numbers.next().expect("numbers do not end");
                     Box::new(statistics::Pooled::new(own, all.clone(), number))
                 }
-                _ if mixture::suits(setting) => Box::new(mixture::Mixture::new(own)),
+                _ if mixture::suits(setting) => Box::new(mixture::GMixture::new(own)),
                 _ => Box::new(exact::Exact::new(own)),
             };
             let setting = setting.clone();

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::data::{Places, Recipe, union};
 use crate::engine::Session;
-use crate::estimate::zellner::{Ground, Zellner};
+use crate::estimate::zellner::{LevelPriors, Zellner};
 use crate::estimate::{InSigma, Linear, Weighted, newton};
 use crate::fit::{Diagnostics, FitOrder, Summary, fit};
 use crate::math::{Stream, stream};
@@ -223,7 +223,7 @@ pub(super) fn determined(model: &Model, group: &str, name: &str) -> Error {
 
 /// The priors of a model's level and of log σ beside one of all coefficients together, and the intercept's number among
 /// the free parameters.
-pub(crate) fn ground_of(model: &Model, joint: &Joint) -> Result<(Ground, usize)> {
+pub(crate) fn ground_of(model: &Model, joint: &Joint) -> Result<(LevelPriors, usize)> {
     let mut free = 0..;
     let mut intercept = None;
     for (j, parameter) in model.coefficients().iter().enumerate() {
@@ -243,7 +243,7 @@ pub(crate) fn ground_of(model: &Model, joint: &Joint) -> Result<(Ground, usize)>
     };
     let own = model.coefficients().len();
     let log_sd = model.own_parameter().filter(|_| joint.tie(own) != Tie::Flat).map(|p| p.prior);
-    Ok((Ground { level, log_sd }, number))
+    Ok((LevelPriors { level, log_sd }, number))
 }
 
 /// What to say where some coefficients fit every row.

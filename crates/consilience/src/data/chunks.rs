@@ -1,6 +1,7 @@
 //! Cutting delimited text into pieces that can be read apart from each other.
 
 use super::records::{BLANKS, LONGEST, is_blank};
+use crate::halt::Halt;
 use memchr::{memchr, memchr_iter, memchr2, memchr3, memrchr};
 use std::io::{self, Read};
 
@@ -44,11 +45,14 @@ impl<R: Read> TextChunks<R> {
         TextChunks { input, syntax, size, rest: Vec::new(), lines, error: None, ended: false }
     }
 
-    /// The next chunks, so many unless the text ends: none behind its end.
-    pub fn batch(&mut self, count: usize) -> Vec<io::Result<TextChunk>> {
+    /// The next chunks, so many unless the text ends: none behind its end. Fewer where reading is called off.
+    pub fn batch(&mut self, count: usize, halt: Option<&Halt>) -> Vec<io::Result<TextChunk>> {
         let (mut chunks, mut bytes) = (Vec::new(), 0);
         // Long records make long chunks, of which there are fewer at a time.
         while chunks.len() < count.max(1) && bytes < count.max(1).saturating_mul(self.size.max(1)) {
+            if halt.is_some_and(Halt::is_called) {
+                break;
+            }
             let Some(chunk) = self.next().transpose() else { break };
             bytes += chunk.as_ref().map_or(0, |chunk| chunk.bytes.len());
             chunks.push(chunk);

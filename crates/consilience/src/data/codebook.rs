@@ -88,7 +88,7 @@ impl Codebook {
             ResponseKind::Classes { levels } if !expr.is_logical() => {
                 entry.levels = Some(levels.clone());
             }
-            ResponseKind::Ordered { levels } => entry.levels = Some(levels.clone()),
+            ResponseKind::Levels { levels } => entry.levels = Some(levels.clone()),
             ResponseKind::Number if is_column(expr) => entry.kind = Some(ColumnType::Number),
             _ => {}
         }
@@ -183,10 +183,16 @@ impl Codebook {
             return Ok(None);
         };
         let kind = match &entry.levels {
-            Some(levels) if matches!(settled, Expr::Ordered(..)) => {
-                ResponseKind::Ordered { levels: stated(levels) }
+            Some(levels) if matches!(settled, Expr::Ordered(..) | Expr::Unordered(_)) => {
+                ResponseKind::Levels { levels: stated(levels) }
             }
             None if matches!(settled, Expr::Pairing(..)) => ResponseKind::Pairing,
+            Some(levels) if levels.len() > 2 => {
+                return wrong(
+                    &key,
+                    "states more than two levels of an outcome that can have only two; use family = \"multinomial\", or \"cumulative-logit\" for ordered() ones",
+                );
+            }
             Some(levels) => ResponseKind::Classes { levels: stated(levels) },
             None if whole.is_logical() => ResponseKind::Classes { levels: true_or_false() },
             None => ResponseKind::Number,
@@ -317,7 +323,10 @@ impl Entry {
             if kind.is_some() {
                 return wrong(key, "gives `levels`, which make it a factor; leave `type` out");
             }
-            return self.check_levels(key, levels, is_ordered);
+            // More than two are the classes of an outcome without an order.
+            let is_outcome =
+                is_ordered || matches!(expr, Expr::Call(Function::Factor, _)) && levels.len() > 2;
+            return self.check_levels(key, levels, is_outcome);
         }
         if is_factor || is_ordered {
             return wrong(key, "must give `levels`, such as [\"a\", \"b\"]");
@@ -333,7 +342,7 @@ impl Entry {
         Ok(())
     }
 
-    fn check_levels(&self, key: &str, levels: &[String], is_ordered: bool) -> Result<()> {
+    fn check_levels(&self, key: &str, levels: &[String], may_be_many: bool) -> Result<()> {
         let own = format!("{key}.levels");
         if !(2..=MAX_LEVELS).contains(&levels.len()) {
             return wrong(
@@ -345,7 +354,7 @@ impl Entry {
         if let Some(twice) = levels.iter().find(|level| !seen.insert(spelled(level))) {
             return wrong(&own, format!("has \"{}\" a second time", clip(twice)));
         }
-        let Some(mean) = self.mean.filter(|_| !is_ordered) else { return Ok(()) };
+        let Some(mean) = self.mean.filter(|_| !may_be_many) else { return Ok(()) };
         if levels.len() > 2 {
             return wrong(
                 key,

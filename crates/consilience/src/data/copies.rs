@@ -21,7 +21,8 @@ use super::part::FilePart;
 use super::read::{Event, Reader, changed, select};
 use super::spelling::Spelling;
 use super::table::ColumnKind;
-use crate::draft::Draft;
+use crate::draft::{self, Draft};
+use crate::halt::{Halt, go_on};
 use crate::{Error, Result};
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
@@ -59,9 +60,9 @@ struct Passing {
 
 impl Copy {
     /// All rows of these columns.
-    pub fn decode(&self, columns: &[&str]) -> Result<FilePart> {
-        let plain = Spelling::default();
-        let part = parquet::decode(&self.path, &|names| self.select(columns, names), true, &plain)?;
+    pub fn decode(&self, columns: &[&str], halt: Option<&Halt>) -> Result<FilePart> {
+        let how = (&Spelling::default(), halt);
+        let part = parquet::decode(&self.path, &|names| self.select(columns, names), true, how)?;
         Ok(FilePart { comments: self.comments, ..part })
     }
 
@@ -87,10 +88,10 @@ pub(super) fn copy(
         return Ok(None);
     }
     let source = Original { file, text, reader, columns, strict };
-    let content = hash(file).map_err(|error| unreadable(file, &error))?;
+    let content = hash(file, reader.halt)?.map_err(|error| unreadable(file, &error))?;
     let made_of = format!("{}-{content}-", source.path());
     let wanted = format!("{made_of}{}", source.options());
-    if let Some(path) = find(folder, &wanted) {
+    if let Some(path) = find(folder, &wanted, reader.halt)? {
         (reader.watch)(&Event::Copy(file));
         return source.copy(path).map(Some);
     }
@@ -177,10 +178,20 @@ fn hex(bytes: &[u8]) -> String {
     crate::hex::hex(&bytes[..16])
 }
 
-/// The hash of a file's bytes: of the hashes of its pieces, which all threads work on.
-fn hash(file: &Path) -> io::Result<String> {
+/// The hash of a file's bytes, unless it is called off.
+fn hash(file: &Path, halt: Option<&Halt>) -> Result<io::Result<String>> {
+    let hash = hash_pieces(file, halt);
+    // What was passed over because of it has no hash.
+    go_on(halt).map(|()| hash)
+}
+
+/// The hash of the hashes of a file's pieces, which all threads work on; of no file, if it is called off.
+fn hash_pieces(file: &Path, halt: Option<&Halt>) -> io::Result<String> {
     let length = File::open(file)?.metadata()?.len();
     let piece = |number: u64| {
+        if halt.is_some_and(Halt::is_called) {
+            return Ok(Default::default());
+        }
         let mut input = File::open(file)?;
         input.seek(SeekFrom::Start(number * PIECE))?;
         let mut bytes = Vec::with_capacity(PIECE as usize);
@@ -209,15 +220,25 @@ fn beginning(folder: &Path, name: &str) -> Vec<PathBuf> {
 }
 
 /// The copy of this name that is whole. Others of the name are damaged and go away.
-fn find(folder: &Path, name: &str) -> Option<PathBuf> {
-    beginning(folder, name).into_iter().find(|path| {
+fn find(folder: &Path, name: &str, halt: Option<&Halt>) -> Result<Option<PathBuf>> {
+    for path in beginning(folder, name) {
         let sum = path.file_stem().and_then(|stem| stem.to_str()?.rsplit('-').next());
-        let is_whole = hash(path).is_ok_and(|hash| Some(hash.as_str()) == sum);
-        if !is_whole {
-            let _ = std::fs::remove_file(path);
+        if hash(&path, halt)?.is_ok_and(|hash| Some(hash.as_str()) == sum) {
+            return Ok(Some(path));
         }
-        is_whole
-    })
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(None)
+}
+
+/// Removes what programs that were killed left of copies: drafts that nobody holds, a day older than this one. Where
+/// there are no locks, nobody takes a day for a copy.
+fn clear_away(folder: &Path, own: &Draft) {
+    const DAY: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
+    let now = own.file.metadata().and_then(|metadata| metadata.modified());
+    if let Some(since) = now.ok().and_then(|now| now.checked_sub(DAY)) {
+        draft::sweep(folder, since);
+    }
 }
 
 /// Removes the copies of a source that are not made of these bytes.
@@ -277,6 +298,7 @@ impl Original<'_> {
         let mut draft = None;
         let begin = &mut || {
             let new = draft.insert(Draft::new(&place)?);
+            clear_away(folder, new);
             new.file.try_clone()
         };
         if self.write_whole(begin, PieceSizes::default(), &failed)?.is_some() {
@@ -287,7 +309,7 @@ impl Original<'_> {
         let permissions = std::fs::metadata(self.file).map_err(failed)?.permissions();
         draft.file.set_permissions(permissions).map_err(failed)?;
         draft.file.sync_all().map_err(failed)?;
-        let sum = hash(draft.path()).map_err(failed)?;
+        let sum = hash(draft.path(), self.reader.halt)?.map_err(failed)?;
         let path = folder.join(format!("{name}-{sum}.parquet"));
         draft.publish(&path).map_err(failed)?;
         Ok(Some(path))
@@ -332,9 +354,9 @@ impl Original<'_> {
             .collect();
         let columns: Vec<&str> = self.columns.iter().map(|(name, _)| *name).collect();
         let select = |names: &[String]| select(self.file, &columns, self.strict, names);
-        let format = self.reader.format;
+        let how = (self.reader.format, self.reader.halt);
         let mut take = |part| writing.add(&columns, part).map_err(failed);
-        csv::decode_in_chunks(self.file, self.text, format, &select, &as_text, sizes, &mut take)?;
+        csv::decode_in_chunks(self.file, self.text, how, &select, &as_text, sizes, &mut take)?;
         let odd = writing.odd.iter().zip(&writing.kinds).zip(&columns);
         let odd = odd.filter(|((_, kind), _)| **kind != ColumnKind::Text);
         let odd = odd.filter_map(|((odd, _), name)| odd.as_ref().map(|odd| (odd, name)));

@@ -8,6 +8,7 @@ use super::read::{ROW_NAMES, TextFormat, check_names};
 use super::records::{BLANKS, LONGEST, MOST_FIELDS, RecordFault, Records};
 use super::spelling::Spelling;
 use super::table::ColumnKind;
+use crate::halt::{Halt, go_on};
 use crate::{Error, Place, Result};
 use flate2::bufread::MultiGzDecoder;
 use rayon::prelude::*;
@@ -52,16 +53,17 @@ pub(super) fn column_names(
 pub(super) fn decode(
     file: &Path,
     text: TextFile,
-    format: &TextFormat,
+    (format, halt): (&TextFormat, Option<&Halt>),
     select: &dyn Fn(&[String]) -> Result<Vec<usize>>,
     as_text: &[bool],
 ) -> Result<FilePart> {
     let mut parts = Vec::new();
     let sizes = PieceSizes::default();
-    decode_in_chunks(file, text, format, select, as_text, sizes, &mut |part| {
+    decode_in_chunks(file, text, (format, halt), select, as_text, sizes, &mut |part| {
         parts.push(part);
         Ok(())
     })?;
+    go_on(halt)?;
     Ok(FilePart::join(parts))
 }
 
@@ -98,7 +100,7 @@ impl Default for PieceSizes {
 pub(super) fn decode_in_chunks(
     file: &Path,
     text: TextFile,
-    format: &TextFormat,
+    (format, halt): (&TextFormat, Option<&Halt>),
     select: &dyn Fn(&[String]) -> Result<Vec<usize>>,
     as_text: &[bool],
     sizes: PieceSizes,
@@ -120,11 +122,14 @@ pub(super) fn decode_in_chunks(
     let delimiter = delimiter.expect("the header is a record");
     let mut chunks = TextChunks::new(input, lines, delimiter, format.comment, sizes.chunk);
     let mut rows = 0;
-    let mut batch = chunks.batch(sizes.batch);
+    let mut batch = chunks.batch(sizes.batch, halt);
+    // A batch that is short because of it is not to be taken for the file's end.
+    go_on(halt)?;
     loop {
         let done = batch.is_empty();
         let parse = || {
             let parse = |chunk: io::Result<TextChunk>| {
+                go_on(halt)?;
                 let chunk = chunk.map_err(|error| layout.faulty(RecordFault::Io(error)))?;
                 layout.parse(&chunk, delimiter, format.comment, &columns)
             };
@@ -133,6 +138,7 @@ pub(super) fn decode_in_chunks(
         let mut hand_over = || {
             // The first error in the file's order, whoever came upon one first.
             for part in std::mem::take(&mut parsed) {
+                go_on(halt)?;
                 let part: FilePart = part?;
                 rows += part.numbers.len();
                 take(part)?;
@@ -140,7 +146,8 @@ pub(super) fn decode_in_chunks(
             Ok::<(), Error>(())
         };
         let (next, (now, handed)) =
-            rayon::join(|| chunks.batch(sizes.batch), || rayon::join(parse, &mut hand_over));
+            rayon::join(|| chunks.batch(sizes.batch, halt), || rayon::join(parse, &mut hand_over));
+        go_on(halt)?;
         handed?;
         (batch, parsed) = (next, now);
         if done {

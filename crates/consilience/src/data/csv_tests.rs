@@ -22,7 +22,7 @@ fn read(file: &Path, format: &TextFormat, sizes: PieceSizes) -> String {
     let mut pieces = Vec::new();
     let mut read = |as_text: &[bool]| -> crate::Result<FilePart> {
         pieces.clear();
-        decode_in_chunks(file, text, format, &select, as_text, sizes, &mut |piece| {
+        decode_in_chunks(file, text, (format, None), &select, as_text, sizes, &mut |piece| {
             pieces.push(piece);
             Ok(())
         })?;

@@ -12,9 +12,9 @@ use std::borrow::Cow;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ExprValues<'a> {
     /// Finite numbers.
-    Number(Vector<'a>),
+    Number(RowValues<'a>),
     /// 0 for false, 1 for true.
-    Logical(Vector<'a>),
+    Logical(RowValues<'a>),
     /// A text column: codes into levels.
     Text { name: Cow<'a, str>, codes: Cow<'a, [u32]>, levels: Cow<'a, [String]> },
     /// A text in quotes.
@@ -23,23 +23,23 @@ pub(crate) enum ExprValues<'a> {
 
 /// A number per row, or one for all rows.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Vector<'a> {
+pub(crate) enum RowValues<'a> {
     Rows(Cow<'a, [f64]>),
     Constant(f64),
 }
 
-impl Vector<'_> {
+impl RowValues<'_> {
     pub(crate) fn at(&self, row: usize) -> f64 {
         match self {
-            Vector::Rows(values) => values[row],
-            Vector::Constant(value) => *value,
+            RowValues::Rows(values) => values[row],
+            RowValues::Constant(value) => *value,
         }
     }
 
     pub(crate) fn into_vec(self, rows: usize) -> Vec<f64> {
         match self {
-            Vector::Rows(values) => values.into_owned(),
-            Vector::Constant(value) => vec![value; rows],
+            RowValues::Rows(values) => values.into_owned(),
+            RowValues::Constant(value) => vec![value; rows],
         }
     }
 }
@@ -54,20 +54,20 @@ impl Expr {
     /// The same, borrowed from the table where the expression is a column.
     pub(crate) fn number_rows<'a>(&'a self, table: &'a Table) -> Result<Cow<'a, [f64]>> {
         Ok(match self.vector(table)? {
-            Vector::Rows(values) => values,
-            Vector::Constant(value) => Cow::Owned(vec![value; table.rows()]),
+            RowValues::Rows(values) => values,
+            RowValues::Constant(value) => Cow::Owned(vec![value; table.rows()]),
         })
     }
 
-    fn vector<'a>(&'a self, table: &'a Table) -> Result<Vector<'a>> {
+    fn vector<'a>(&'a self, table: &'a Table) -> Result<RowValues<'a>> {
         as_numbers(self.values(table)?, self, table)
     }
 
     /// The expression's values, of whatever kind they are.
     pub(crate) fn values<'a>(&'a self, table: &'a Table) -> Result<ExprValues<'a>> {
         match self {
-            Expr::Number(value) => Ok(ExprValues::Number(Vector::Constant(*value))),
-            Expr::Logical(value) => Ok(ExprValues::Logical(Vector::Constant(f64::from(*value)))),
+            Expr::Number(value) => Ok(ExprValues::Number(RowValues::Constant(*value))),
+            Expr::Logical(value) => Ok(ExprValues::Logical(RowValues::Constant(f64::from(*value)))),
             Expr::Text(text) => Ok(ExprValues::Quote(text)),
             Expr::Column(name) => column(name, table),
             Expr::Paren(inner) | Expr::Call(Function::Identity, inner) => inner.values(table),
@@ -103,7 +103,8 @@ impl Expr {
             | Expr::Relevel(..)
             | Expr::Spline(..)
             | Expr::Pairing(..)
-            | Expr::Ordered(..) => Err(self.unresolved()),
+            | Expr::Ordered(..)
+            | Expr::Unordered(_) => Err(self.unresolved()),
         }
     }
 
@@ -152,7 +153,7 @@ impl Expr {
         {
             let wanted = op == Binary::Equal;
             let values = equal.into_iter().map(|e| f64::from(e == wanted)).collect();
-            return Ok(ExprValues::Logical(Vector::Rows(Cow::Owned(values))));
+            return Ok(ExprValues::Logical(RowValues::Rows(Cow::Owned(values))));
         }
         let (a, b) = (as_numbers(a, left, table)?, as_numbers(b, right, table)?);
         let truth = |test: fn(f64, f64) -> bool| {
@@ -177,11 +178,11 @@ impl Expr {
     }
 
     /// Refuses values that are not finite, naming the first one's row.
-    fn finite<'a>(&self, values: Vector<'a>, table: &Table) -> Result<ExprValues<'a>> {
+    fn finite<'a>(&self, values: RowValues<'a>, table: &Table) -> Result<ExprValues<'a>> {
         let bad = match &values {
-            Vector::Rows(values) => values.iter().position(|v| !v.is_finite()),
+            RowValues::Rows(values) => values.iter().position(|v| !v.is_finite()),
             // A constant fails on every row, if there is one.
-            Vector::Constant(v) => (!v.is_finite() && table.rows() > 0).then_some(0),
+            RowValues::Constant(v) => (!v.is_finite() && table.rows() > 0).then_some(0),
         };
         let Some(row) = bad else { return Ok(ExprValues::Number(values)) };
         let result = r_number(values.at(row));
@@ -239,25 +240,25 @@ fn power(x: f64, y: f64) -> f64 {
     if y == 2.0 { x * x } else { libm::pow(x, y) }
 }
 
-fn map<'b>(values: &Vector<'_>, f: impl Fn(f64) -> f64) -> Vector<'b> {
+fn map<'b>(values: &RowValues<'_>, f: impl Fn(f64) -> f64) -> RowValues<'b> {
     match values {
-        Vector::Rows(values) => Vector::Rows(values.iter().map(|&v| f(v)).collect()),
-        Vector::Constant(value) => Vector::Constant(f(*value)),
+        RowValues::Rows(values) => RowValues::Rows(values.iter().map(|&v| f(v)).collect()),
+        RowValues::Constant(value) => RowValues::Constant(f(*value)),
     }
 }
 
-fn zip<'b>(a: &Vector<'_>, b: &Vector<'_>, f: impl Fn(f64, f64) -> f64) -> Vector<'b> {
+fn zip<'b>(a: &RowValues<'_>, b: &RowValues<'_>, f: impl Fn(f64, f64) -> f64) -> RowValues<'b> {
     match (a, b) {
-        (Vector::Rows(a), Vector::Rows(b)) => {
-            Vector::Rows(a.iter().zip(b.iter()).map(|(&x, &y)| f(x, y)).collect())
+        (RowValues::Rows(a), RowValues::Rows(b)) => {
+            RowValues::Rows(a.iter().zip(b.iter()).map(|(&x, &y)| f(x, y)).collect())
         }
-        (Vector::Rows(a), Vector::Constant(y)) => {
-            Vector::Rows(a.iter().map(|&x| f(x, *y)).collect())
+        (RowValues::Rows(a), RowValues::Constant(y)) => {
+            RowValues::Rows(a.iter().map(|&x| f(x, *y)).collect())
         }
-        (Vector::Constant(x), Vector::Rows(b)) => {
-            Vector::Rows(b.iter().map(|&y| f(*x, y)).collect())
+        (RowValues::Constant(x), RowValues::Rows(b)) => {
+            RowValues::Rows(b.iter().map(|&y| f(*x, y)).collect())
         }
-        (Vector::Constant(x), Vector::Constant(y)) => Vector::Constant(f(*x, *y)),
+        (RowValues::Constant(x), RowValues::Constant(y)) => RowValues::Constant(f(*x, *y)),
     }
 }
 
@@ -269,9 +270,9 @@ fn column<'a>(name: &'a str, table: &'a Table) -> Result<ExprValues<'a>> {
         return Err(Error::input_at(table.place(row, Some(name)), "a value is missing"));
     }
     Ok(match column {
-        Column::Number(values) => ExprValues::Number(Vector::Rows(Cow::Borrowed(values))),
+        Column::Number(values) => ExprValues::Number(RowValues::Rows(Cow::Borrowed(values))),
         Column::Single(values) => {
-            ExprValues::Number(Vector::Rows(values.iter().map(|&v| f64::from(v)).collect()))
+            ExprValues::Number(RowValues::Rows(values.iter().map(|&v| f64::from(v)).collect()))
         }
         Column::Text { codes, levels } => ExprValues::Text {
             name: Cow::Borrowed(name),
@@ -279,13 +280,13 @@ fn column<'a>(name: &'a str, table: &'a Table) -> Result<ExprValues<'a>> {
             levels: Cow::Borrowed(levels),
         },
         Column::Logical(codes) => {
-            ExprValues::Logical(Vector::Rows(codes.iter().map(|&c| f64::from(c)).collect()))
+            ExprValues::Logical(RowValues::Rows(codes.iter().map(|&c| f64::from(c)).collect()))
         }
     })
 }
 
 /// Values as numbers: words that spell numbers are taken as such, others are an error.
-fn as_numbers<'a>(values: ExprValues<'a>, expr: &Expr, table: &Table) -> Result<Vector<'a>> {
+fn as_numbers<'a>(values: ExprValues<'a>, expr: &Expr, table: &Table) -> Result<RowValues<'a>> {
     match values {
         ExprValues::Number(vector) | ExprValues::Logical(vector) => Ok(vector),
         ExprValues::Quote(text) => Err(Error::input(format!(
@@ -306,7 +307,7 @@ fn as_numbers<'a>(values: ExprValues<'a>, expr: &Expr, table: &Table) -> Result<
                 })
             };
             let values: Result<Vec<f64>> = codes.iter().enumerate().map(value).collect();
-            Ok(Vector::Rows(Cow::Owned(values?)))
+            Ok(RowValues::Rows(Cow::Owned(values?)))
         }
     }
 }

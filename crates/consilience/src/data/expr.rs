@@ -57,6 +57,8 @@ pub enum Expr {
     /// An outcome of ordered classes, with these levels from the lowest up, or with numbers as levels if there are
     /// none: `ordered(x, levels = c("low", "high"))`.
     Ordered(#[serde(deserialize_with = "bounded")] Box<Expr>, Vec<String>),
+    /// An outcome of classes without an order: `factor(x)`, which families of such classes make of any outcome.
+    Unordered(#[serde(deserialize_with = "bounded")] Box<Expr>),
 }
 
 /// How two numbers make an outcome.
@@ -252,7 +254,9 @@ impl Expr {
             | Expr::Relevel(e, _)
             | Expr::Cut(e, _)
             | Expr::Spline(e, _) => e.collect_columns(found),
-            Expr::Scaled { expr, .. } | Expr::Ordered(expr, _) => expr.collect_columns(found),
+            Expr::Scaled { expr, .. } | Expr::Ordered(expr, _) | Expr::Unordered(expr) => {
+                expr.collect_columns(found)
+            }
             Expr::Binary(_, left, right) | Expr::Pairing(_, left, right) => {
                 left.collect_columns(found);
                 right.collect_columns(found);
@@ -272,7 +276,9 @@ impl Expr {
             | Expr::Relevel(e, _)
             | Expr::Cut(e, _)
             | Expr::Spline(e, _) => e.visit(look),
-            Expr::Scaled { expr, .. } | Expr::Ordered(expr, _) => expr.visit(look),
+            Expr::Scaled { expr, .. } | Expr::Ordered(expr, _) | Expr::Unordered(expr) => {
+                expr.visit(look)
+            }
             Expr::Binary(_, left, right) | Expr::Pairing(_, left, right) => {
                 left.visit(look);
                 right.visit(look);
@@ -330,6 +336,7 @@ impl fmt::Display for Expr {
                 Pairing::Interval => write!(f, "Surv({first}, {second}, type = \"interval\")"),
                 Pairing::With => write!(f, "{first}, {second}"),
             },
+            Expr::Unordered(inner) => write!(f, "factor({inner})"),
             Expr::Ordered(inner, levels) if levels.is_empty() => write!(f, "ordered({inner})"),
             Expr::Ordered(inner, levels) => {
                 let levels: Vec<String> = levels.iter().map(|level| quoted(level, '"')).collect();

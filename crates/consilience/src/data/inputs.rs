@@ -11,6 +11,7 @@ use super::read::{Bound, Event, Reader, Wanted, changed, column_names, select, w
 use super::spelling::Spelling;
 use super::table::ColumnKind;
 use super::{Origin, Table, csv};
+use crate::halt::{Halt, go_on};
 use crate::{Error, Place, Result};
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};
@@ -34,6 +35,8 @@ pub(super) struct Inputs {
     pub comments: u64,
     /// How values are written.
     pub spelling: Spelling,
+    /// By which reading may be called off.
+    pub halt: Option<Halt>,
 }
 
 /// One file or table; what is in memory is still on its way or settled.
@@ -125,7 +128,7 @@ impl Inputs {
             files.iter().map(|file| open(file, &unmarked)).collect::<Result<Vec<_>>>()?
         };
         let spelling = Spelling::new(reader.format);
-        find_empty_columns(&mut parts, &spelling)?;
+        find_empty_columns(&mut parts, (&spelling, reader.halt))?;
         let kinds = kinds(names.len(), &parts);
         let is_text: Vec<bool> = kinds.iter().map(|&kind| kind == ColumnKind::Text).collect();
         for (file, input) in files.iter().zip(&mut parts) {
@@ -151,7 +154,8 @@ impl Inputs {
         let by_line = |file: &PathBuf| Ok((file.clone(), format_of(file)? != FileFormat::Parquet));
         let files = Arc::new(files.iter().map(by_line).collect::<Result<Vec<_>>>()?);
         let comments = parts.iter().map(Input::comments).sum();
-        Ok(Inputs { names, files, parts, kinds, comments, spelling })
+        let halt = reader.halt.cloned();
+        Ok(Inputs { names, files, parts, kinds, comments, spelling, halt })
     }
 
     /// Tables in memory, by their names.
@@ -168,11 +172,13 @@ impl Inputs {
             }
         }
         let spelling = Spelling::default();
-        Inputs { names, files: Arc::new(files), parts, kinds, comments: 0, spelling }
+        let files = Arc::new(files);
+        Inputs { names, files, parts, kinds, comments: 0, spelling, halt: None }
     }
 
     /// All parts behind each other, if they are in memory.
     pub fn into_table(self) -> Result<Table> {
+        go_on(self.halt.as_ref())?;
         let mut parts = Vec::with_capacity(self.parts.len());
         for input in self.parts {
             match input {
@@ -212,7 +218,8 @@ impl Inputs {
                 }
                 Input::Columnar { path, outline, .. } if !texts.is_empty() => {
                     let indices: Vec<usize> = texts.iter().map(|&i| outline.indices[i]).collect();
-                    let mut stream = ColumnStream::new(path, &indices, false, &self.spelling)?;
+                    let how = (&self.spelling, self.halt.as_ref());
+                    let mut stream = ColumnStream::new(path, &indices, false, how)?;
                     while let Some(block) = stream.next(SURVEY)? {
                         for (&i, column) in texts.iter().zip(block.columns) {
                             column.finish(true).levels_to(&mut levels[i]);
@@ -245,10 +252,13 @@ fn decode(
     let select = |all: &[String]| select(file, &names, strict, all);
     match format_of(file)? {
         FileFormat::Text(text) => match copies::copy(file, text, reader, columns, strict)? {
-            Some(copy) => copy.decode(&names),
-            None => csv::decode(file, text, reader.format, &select, &as_text),
+            Some(copy) => copy.decode(&names, reader.halt),
+            None => csv::decode(file, text, (reader.format, reader.halt), &select, &as_text),
         },
-        FileFormat::Parquet => parquet::decode(file, &select, false, &Spelling::new(reader.format)),
+        FileFormat::Parquet => {
+            let how = (&Spelling::new(reader.format), reader.halt);
+            parquet::decode(file, &select, false, how)
+        }
     }
 }
 
@@ -315,7 +325,10 @@ fn reread_as_text(
 
 /// A column without a value says nothing of its kind, whatever its type: looks for the first value of
 /// every column.
-fn find_empty_columns(inputs: &mut [Input<FilePart>], spelling: &Spelling) -> Result<()> {
+fn find_empty_columns(
+    inputs: &mut [Input<FilePart>],
+    how: (&Spelling, Option<&Halt>),
+) -> Result<()> {
     for input in inputs {
         let Input::Columnar { path, outline, .. } = input else { continue };
         // Most have one among their first rows; for the others all rows may have to be read.
@@ -323,7 +336,7 @@ fn find_empty_columns(inputs: &mut [Input<FilePart>], spelling: &Spelling) -> Re
         for at_most in [FIRST_LOOK, usize::MAX] {
             let indices: Vec<usize> = empty.iter().map(|&i| outline.indices[i]).collect();
             let mut found = vec![false; empty.len()];
-            let mut stream = ColumnStream::new(path, &indices, false, spelling)?;
+            let mut stream = ColumnStream::new(path, &indices, false, how)?;
             let mut read = 0;
             while read < at_most && found.contains(&false) {
                 let Some(block) = stream.next(at_most.min(SURVEY))? else { break };

@@ -12,6 +12,7 @@ mod csv_tests;
 mod cut;
 mod describe;
 mod design;
+mod effects;
 mod eval;
 mod expr;
 mod facts;
@@ -51,6 +52,7 @@ pub use codebook::{Codebook, ColumnType, Entry};
 pub use cut::Intervals;
 pub use describe::{Request, describe};
 pub use design::Design;
+pub use effects::{Effects, MAX_NODES};
 pub use expr::{Binary, Expr, Function, Pairing, Unary};
 pub use facts::{ColumnFact, Fact, GramFact, LevelCount, Levels, MAX_LEVELS, Moments, Word};
 pub use formula::Formula;
@@ -58,7 +60,7 @@ pub use kmeans::ClusterOn;
 pub(crate) use number::{literal, parse_number};
 pub use poly::Basis;
 pub use recipe::{
-    INTERCEPT, MAX_COLUMNS, Part, Recipe, RecipeColumn, Response, ResponseKind, Variable,
+    ColumnPart, INTERCEPT, MAX_COLUMNS, Recipe, RecipeColumn, Response, ResponseKind, Variable,
 };
 pub(crate) use schema::agree_or_blame;
 pub use schema::{Ask, agree};

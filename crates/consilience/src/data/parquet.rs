@@ -6,6 +6,7 @@ use super::part::{ColumnPart, FilePart};
 use super::read::check_names;
 use super::spelling::Spelling;
 use super::table::ColumnKind;
+use crate::halt::{Halt, go_on};
 use crate::{Error, Place, Result};
 use arrow_array::RecordBatch;
 use arrow_schema::FieldRef;
@@ -16,6 +17,7 @@ use parquet::arrow::arrow_reader::{
 };
 use rayon::prelude::*;
 use std::fs::File;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
@@ -83,17 +85,84 @@ pub(super) fn decode(
     file: &Path,
     select: &dyn Fn(&[String]) -> Result<Vec<usize>>,
     has_lines: bool,
-    spelling: &Spelling,
+    (spelling, halt): (&Spelling, Option<&Halt>),
 ) -> Result<FilePart> {
-    let mut stream = guarded(file, || {
-        let (builder, names) = open(file)?;
-        ColumnStream::opened(file, &builder, &select(&names)?, has_lines, spelling)
-    })?;
-    // There is at least one row.
-    let whole = stream.next(usize::MAX)?.ok_or_else(|| broken(file, "it has no rows"))?;
-    guarded(file, || stream.end())?;
+    let open = |most: usize| {
+        guarded(file, || {
+            let (builder, names) = open(file)?;
+            let how = (spelling, halt.cloned());
+            spans(file, &builder, &select(&names)?, has_lines, how, most)
+        })
+    };
+    let read = |mut stream: ColumnStream| {
+        // There is at least one row.
+        let whole = stream.next(usize::MAX)?.ok_or_else(|| broken(file, "it has no rows"))?;
+        guarded(file, || stream.end())?;
+        Ok(whole)
+    };
+    let read_all = |streams: Vec<ColumnStream>| {
+        let parts: Vec<Result<FilePart>> = streams.into_par_iter().map(read).collect();
+        go_on(halt)?;
+        parts.into_iter().collect::<Result<Vec<_>>>()
+    };
+    // Which of several faults is told is not to depend on the threads: one stream knows.
+    let parts = match read_all(open(usize::MAX)?) {
+        Err(Error::Stopped) => return Err(Error::Stopped),
+        Err(_) => read_all(open(1)?)?,
+        Ok(parts) => parts,
+    };
+    let whole = FilePart::join(parts);
     let columns = whole.columns.into_iter().map(|column| column.finish(false)).collect();
     Ok(FilePart { columns, ..whole })
+}
+
+/// Columns of a file in streams of their own for row groups behind each other, as many as give all threads work: few
+/// columns alone do not; at most so many. Together they are the whole file.
+fn spans<'a>(
+    file: &'a Path,
+    builder: &ParquetRecordBatchReaderBuilder<File>,
+    indices: &[usize],
+    has_lines: bool,
+    (spelling, halt): (&Spelling, Option<Halt>),
+    most: usize,
+) -> Result<Vec<ColumnStream<'a>>> {
+    let whole = u64::from(rows_of(file, builder)?);
+    let groups: Vec<u64> = builder
+        .metadata()
+        .row_groups()
+        .iter()
+        .map(|group| u64::try_from(group.num_rows()).unwrap_or(0))
+        .collect();
+    // A column per thread is enough: putting streams together takes time too.
+    let columns = indices.len().max(1);
+    let wanted = if columns < rayon::current_num_threads() { lanes(usize::MAX) } else { 1 };
+    let count = wanted.div_ceil(columns).min(groups.len()).min(most);
+    let open = |span| {
+        let how = (spelling, halt.clone());
+        ColumnStream::opened(file, builder, indices, has_lines, how, span)
+    };
+    // A file that contradicts itself is read from its begin to its end, which shows where.
+    if count <= 1
+        || groups.iter().try_fold(0, |sum: u64, rows| sum.checked_add(*rows)) != Some(whole)
+    {
+        return Ok(vec![open(None)?]);
+    }
+    let (mut streams, mut from, mut before, mut rows) = (Vec::new(), 0, 0, 0);
+    for (group, own) in groups.iter().enumerate() {
+        rows += own;
+        // Cut where the share of this many streams is reached.
+        let share = whole as u128 * (streams.len() as u128 + 1) / count as u128;
+        if u128::from(before + rows) >= share && rows > 0 {
+            streams.push(open(Some(Span { groups: from..group + 1, before, rows }))?);
+            (from, before, rows) = (group + 1, before + rows, 0);
+        }
+    }
+    Ok(streams)
+}
+
+/// So many columns are read at once, at most: more than there are threads, since columns differ in work.
+fn lanes(columns: usize) -> usize {
+    columns.min(2 * rayon::current_num_threads()).max(1)
 }
 
 /// The row of a file that an error is about; 0 if it is about all of them.
@@ -152,8 +221,18 @@ pub(super) struct ColumnStream<'a> {
     columns: usize,
     has_lines: bool,
     spelling: Spelling,
+    /// Behind which row the stream ends, and how many have been read or stand before it.
     rows: u64,
     done: u64,
+    halt: Option<Halt>,
+}
+
+/// Row groups behind each other, of which there is at least one row.
+struct Span {
+    groups: Range<usize>,
+    /// Rows of the file before them.
+    before: u64,
+    rows: u64,
 }
 
 /// A few columns with a reader of their own, so that cores can share the work.
@@ -173,9 +252,12 @@ impl<'a> ColumnStream<'a> {
         file: &'a Path,
         indices: &[usize],
         has_lines: bool,
-        spelling: &Spelling,
+        (spelling, halt): (&Spelling, Option<&Halt>),
     ) -> Result<ColumnStream<'a>> {
-        guarded(file, || ColumnStream::opened(file, &open(file)?.0, indices, has_lines, spelling))
+        guarded(file, || {
+            let how = (spelling, halt.cloned());
+            ColumnStream::opened(file, &open(file)?.0, indices, has_lines, how, None)
+        })
     }
 
     fn opened(
@@ -183,7 +265,8 @@ impl<'a> ColumnStream<'a> {
         builder: &ParquetRecordBatchReaderBuilder<File>,
         indices: &[usize],
         has_lines: bool,
-        spelling: &Spelling,
+        (spelling, halt): (&Spelling, Option<Halt>),
+        span: Option<Span>,
     ) -> Result<ColumnStream<'a>> {
         // In a copy nothing is left that stands for a missing value, and lines are none whatever their numbers.
         let spelling = if has_lines { Spelling::default() } else { spelling.clone() };
@@ -191,14 +274,23 @@ impl<'a> ColumnStream<'a> {
         let metadata =
             ArrowReaderMetadata::try_new(builder.metadata().clone(), ArrowReaderOptions::new())
                 .map_err(|e| broken(file, e))?;
-        // More lanes than threads, since columns differ in work.
-        let count = indices.len().min(2 * rayon::current_num_threads()).max(1);
+        let count = lanes(indices.len());
         let lanes = (0..count).map(|lane| {
             let columns = (lane..indices.len()).step_by(count).collect();
-            Lane::new(file, &metadata, indices, columns)
+            Lane::new(file, &metadata, indices, columns, span.as_ref())
         });
         let lanes = lanes.collect::<Result<Vec<_>>>()?;
-        Ok(ColumnStream { file, lanes, columns: indices.len(), has_lines, spelling, rows, done: 0 })
+        let (done, rows) = span.map_or((0, rows), |span| (span.before, span.before + span.rows));
+        Ok(ColumnStream {
+            file,
+            lanes,
+            columns: indices.len(),
+            has_lines,
+            spelling,
+            rows,
+            done,
+            halt,
+        })
     }
 
     /// How many rows the file has.
@@ -213,12 +305,14 @@ impl<'a> ColumnStream<'a> {
         if wanted == 0 {
             return Ok(None);
         }
-        let (file, done, spelling) = (self.file, self.done, &self.spelling);
+        let (file, done) = (self.file, self.done);
+        let how = (&self.spelling, self.halt.as_ref());
         let read: Vec<Result<Vec<ColumnPart>>> = self
             .lanes
             .par_iter_mut()
-            .map(|lane| guarded(file, || lane.next((file, done), wanted, spelling)))
+            .map(|lane| guarded(file, || lane.next((file, done), wanted, how)))
             .collect();
+        go_on(self.halt.as_ref())?;
         // The error of the first row, whoever came upon one first.
         let mut columns: Vec<Option<ColumnPart>> = (0..self.columns).map(|_| None).collect();
         let mut first: Option<Error> = None;
@@ -264,6 +358,7 @@ impl Lane {
         metadata: &ArrowReaderMetadata,
         indices: &[usize],
         mut columns: Vec<usize>,
+        span: Option<&Span>,
     ) -> Result<Lane> {
         // A batch has its columns in the file's order, whatever order they were asked for in.
         columns.sort_by_key(|&i| indices[i]);
@@ -272,7 +367,12 @@ impl Lane {
         let places = columns.iter().map(|&i| indices[i]);
         let fields = places.clone().map(|i| builder.schema().fields()[i].clone()).collect();
         let mask = ProjectionMask::roots(builder.parquet_schema(), places);
-        let reader = builder.with_projection(mask).with_batch_size(BATCH).build();
+        let builder = builder.with_projection(mask).with_batch_size(BATCH);
+        let builder = match span {
+            Some(span) => builder.with_row_groups(span.groups.clone().collect()),
+            None => builder,
+        };
+        let reader = builder.build();
         let reader = reader.map_err(|e| broken(file, e))?;
         Ok(Lane { columns, fields, reader, rest: None })
     }
@@ -282,13 +382,14 @@ impl Lane {
         &mut self,
         (file, before): (&Path, u64),
         rows: usize,
-        spelling: &Spelling,
+        (spelling, halt): (&Spelling, Option<&Halt>),
     ) -> Result<Vec<ColumnPart>> {
         let empty = self.fields.iter().map(|field| arrays::empty(file, field));
         let mut columns = empty.collect::<Result<Vec<_>>>()?;
         let places: Vec<usize> = (0..columns.len()).collect();
         let mut read = 0;
         while read < rows {
+            go_on(halt)?;
             let batch = match self.rest.take() {
                 Some(batch) => batch,
                 None => match self.reader.next() {

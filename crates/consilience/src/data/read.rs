@@ -8,6 +8,7 @@
 use super::inputs::Inputs;
 use super::source::Source;
 use super::{Table, copies, csv, parquet};
+use crate::halt::Halt;
 use crate::{Error, Place, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
@@ -132,6 +133,8 @@ pub struct Reader<'a> {
     pub bound: Option<Bound<'a>>,
     /// Is told what is going on.
     pub watch: &'a (dyn Fn(&Event) + Sync),
+    /// By which reading may be called off, between two pieces of a file.
+    pub halt: Option<&'a Halt>,
 }
 
 /// What a table that is read block by block may take.
@@ -146,7 +149,14 @@ pub struct Bound<'a> {
 impl<'a> Reader<'a> {
     /// Reads without converted copies.
     pub fn new(format: &'a TextFormat) -> Reader<'a> {
-        Reader { format, cache: None, large: copies::LARGE, bound: None, watch: &|_| {} }
+        Reader {
+            format,
+            cache: None,
+            large: copies::LARGE,
+            bound: None,
+            watch: &|_| {},
+            halt: None,
+        }
     }
 
     /// Reads several files as one table: [`read_table`] has the rules.

@@ -1,5 +1,6 @@
 //! A design with nothing global left open.
 
+use super::effects::Effects;
 use super::eval::truth_name;
 use super::expr::Expr;
 use super::facts::Moments;
@@ -26,6 +27,8 @@ pub struct Recipe {
     pub offsets: Vec<Expr>,
     /// The column of weights, if there is one.
     pub weights: Option<String>,
+    /// What varies between groups, each of which lies on one shard.
+    pub effects: Option<Effects>,
 }
 
 /// The outcome, and what is known of it over all shards.
@@ -58,9 +61,9 @@ pub enum ResponseKind {
     },
     /// Successes out of trials, or times between bounds.
     Pairing,
-    /// Classes in order.
-    Ordered {
-        /// Their names, from the lowest up.
+    /// Classes of a family that has levels.
+    Levels {
+        /// Their names: from the lowest up where they have an order, else the one that others are compared with first.
         levels: Vec<String>,
     },
 }
@@ -101,12 +104,12 @@ pub struct RecipeColumn {
     /// The label of the term it belongs to: `carrier:dep_delay`.
     pub term: String,
     /// What is multiplied.
-    pub parts: Vec<Part>,
+    pub parts: Vec<ColumnPart>,
 }
 
 /// A column of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Part {
+pub struct ColumnPart {
     /// The variable's number.
     pub variable: u32,
     /// For a factor the level that is indicated, for polynomials the degree less 1, for splines the function's number, else 0.
@@ -132,8 +135,9 @@ impl Recipe {
 
     /// Whether a column is made of factors' indicators only, so that it is 0 or 1.
     pub fn is_indicator(&self, column: &RecipeColumn) -> bool {
-        let factor =
-            |part: &Part| matches!(self.variables[part.variable as usize], Variable::Factor { .. });
+        let factor = |part: &ColumnPart| {
+            matches!(self.variables[part.variable as usize], Variable::Factor { .. })
+        };
         !column.is_intercept() && column.parts.iter().all(factor)
     }
 
@@ -194,7 +198,7 @@ pub(super) fn columns(terms: &Terms, variables: &[Variable]) -> Result<Vec<Recip
         .filter(|_| !terms.intercept)
         .find_map(|t| Some((t, terms.terms[t].variables.iter().copied().find(is_factor)?)));
     for (t, term) in terms.terms.iter().enumerate() {
-        let choices: Vec<Vec<(String, Part)>> = term
+        let choices: Vec<Vec<(String, ColumnPart)>> = term
             .variables
             .iter()
             .map(|&v| {
@@ -227,8 +231,13 @@ pub(super) fn columns(terms: &Terms, variables: &[Variable]) -> Result<Vec<Recip
 }
 
 /// The columns that a variable contributes to a term, and their names.
-fn choices(label: &str, number: usize, variable: &Variable, full: bool) -> Vec<(String, Part)> {
-    let part = |column: usize| Part { variable: number as u32, column: column as u32 };
+fn choices(
+    label: &str,
+    number: usize,
+    variable: &Variable,
+    full: bool,
+) -> Vec<(String, ColumnPart)> {
+    let part = |column: usize| ColumnPart { variable: number as u32, column: column as u32 };
     match variable {
         Variable::Number(_) => vec![(label.to_string(), part(0))],
         Variable::Factor { levels, .. } => {

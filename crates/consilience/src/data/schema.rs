@@ -2,6 +2,7 @@
 
 use super::codebook::Codebook;
 use super::describe::Request;
+use super::effects::Effects;
 use super::eval::truth_name;
 use super::expr::{Expr, Function, Pairing};
 use super::facts::{ColumnFact, Fact, GramFact, LevelCount, Levels, MAX_LEVELS, Moments};
@@ -35,7 +36,12 @@ pub(crate) fn agree_or_blame(
     ask: &mut Ask<'_>,
     blame: &dyn Fn(usize, Error) -> Error,
 ) -> Result<Vec<Recipe>> {
-    let mut agreement = SchemaAgreement { codebook, facts: HashMap::new(), wanted: Vec::new() };
+    let mut agreement = SchemaAgreement {
+        codebook,
+        facts: HashMap::new(),
+        wanted: Vec::new(),
+        spread: HashMap::new(),
+    };
     loop {
         // Every round tries anew with the facts known by then, and notes what is missing.
         let mut recipes = Vec::with_capacity(terms.len());
@@ -59,6 +65,8 @@ struct SchemaAgreement<'a> {
     /// The facts, by the request as text; none yet if it has only been asked for.
     facts: HashMap<String, Option<Fact>>,
     wanted: Vec<Request>,
+    /// A level that two shards have, and these, by the request as text.
+    spread: HashMap<String, (String, usize, usize)>,
 }
 
 /// What a column is over all shards.
@@ -73,6 +81,7 @@ impl SchemaAgreement<'_> {
         if answers.is_empty() {
             return Err(Error::input("there are no shards to ask"));
         }
+        self.learn_spread(requests, &answers);
         let mut merged: Vec<Option<Fact>> = vec![None; requests.len()];
         for facts in answers {
             if facts.len() != requests.len() {
@@ -93,6 +102,61 @@ impl SchemaAgreement<'_> {
             self.facts.insert(format!("{request:?}"), fact);
         }
         Ok(())
+    }
+
+    /// Notes which levels are on several shards.
+    fn learn_spread(&mut self, requests: &[Request], answers: &[Vec<Fact>]) {
+        for (k, request) in requests.iter().enumerate() {
+            let mut first: HashMap<&str, usize> = HashMap::new();
+            for (shard, facts) in answers.iter().enumerate() {
+                let Some(Fact::Levels(levels)) = facts.get(k) else { continue };
+                for level in levels.list.iter().filter(|level| level.weight > 0.0) {
+                    let known = *first.entry(&level.name).or_insert(shard);
+                    if known != shard {
+                        let found = (level.name.clone(), known, shard);
+                        self.spread.entry(format!("{request:?}")).or_insert(found);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What varies between groups, with scales settled. Every group must lie on one shard.
+    fn effects(&mut self, effects: &Effects) -> Result<Option<Effects>> {
+        let group = self.settle(&effects.group)?;
+        let levels = match &group {
+            Some(group) => self.levels(group)?,
+            None => None,
+        };
+        let slope = match &effects.slope {
+            None => Some(None),
+            Some(slope) => self.variable(slope)?.map(Some),
+        };
+        let (Some(group), Some(levels), Some(slope)) = (group, levels, slope) else {
+            return Ok(None);
+        };
+        if levels.too_many {
+            return Err(Error::input(format!(
+                "{effects}: {group} has more than {MAX_LEVELS} distinct values, too many to see that each lies on one shard; take larger groups"
+            )));
+        }
+        if let Some((level, one, other)) =
+            self.spread.get(&format!("{:?}", Request::Levels(group.clone())))
+        {
+            return Err(Error::input(format!(
+                "{effects}: the rows of {group} = \"{level}\" are on shard {one} and on shard {other}, and a group's effects can only be integrated out where all of its rows are; split by the groups, with by = \"column:{group}\" under [split]"
+            )));
+        }
+        let slope = match slope {
+            None => None,
+            Some(Variable::Number(expr)) => Some(expr),
+            Some(_) => {
+                return Err(Error::input(format!(
+                    "{effects}: only the slope of a number can vary between groups; write (1 | {group}), or a column of 0 and 1 such as I(x == \"a\")"
+                )));
+            }
+        };
+        Ok(Some(Effects { slope, group, ..effects.clone() }))
     }
 
     fn fact(&mut self, request: Request) -> Option<Fact> {
@@ -165,6 +229,7 @@ impl SchemaAgreement<'_> {
             Expr::Cut(inner, intervals) => {
                 self.settle(inner)?.map(|e| Expr::Cut(Box::new(e), intervals.clone()))
             }
+            Expr::Unordered(inner) => self.settle(inner)?.map(|e| Expr::Unordered(Box::new(e))),
             Expr::Ordered(inner, levels) => {
                 self.settle(inner)?.map(|e| Expr::Ordered(Box::new(e), levels.clone()))
             }
@@ -396,7 +461,7 @@ impl SchemaAgreement<'_> {
         }
         match expr {
             Expr::Pairing(..) => return self.joint(text, expr),
-            Expr::Ordered(..) => return self.ordered(text, expr),
+            Expr::Ordered(..) | Expr::Unordered(_) => return self.with_levels(text, expr),
             _ => {}
         }
         let classes = |inner: Expr, levels: Levels| classes(&text, inner, levels).map(Some);
@@ -450,12 +515,16 @@ impl SchemaAgreement<'_> {
         Response::new(text, ResponseKind::Pairing, settled, own).map(Some)
     }
 
-    /// Classes in order.
-    fn ordered(&mut self, text: String, expr: &Expr) -> Result<Option<Response>> {
+    /// Classes, in order or without one.
+    fn with_levels(&mut self, text: String, expr: &Expr) -> Result<Option<Response>> {
         let Some(settled) = self.settle(expr)? else { return Ok(None) };
-        let Expr::Ordered(inner, stated) = &settled else { return Ok(None) };
+        let (inner, stated) = match &settled {
+            Expr::Ordered(inner, stated) => (inner, stated.as_slice()),
+            Expr::Unordered(inner) => (inner, &[][..]),
+            _ => return Ok(None),
+        };
         let Some(found) = self.levels(inner)? else { return Ok(None) };
-        ordered_classes(text, settled.clone(), &inner.to_string(), stated, &found).map(Some)
+        leveled(text, settled.clone(), &inner.to_string(), stated, &found).map(Some)
     }
 
     fn recipe(&mut self, terms: &Terms, weights: Option<&str>) -> Result<Option<Recipe>> {
@@ -469,15 +538,20 @@ impl SchemaAgreement<'_> {
         for expr in &terms.offsets {
             offsets.push(self.settle(expr)?);
         }
+        let effects = match &terms.effects {
+            None => Some(None),
+            Some(effects) => self.effects(effects)?.map(Some),
+        };
         let variables: Option<Vec<Variable>> = variables.into_iter().collect();
         let offsets: Option<Vec<Expr>> = offsets.into_iter().collect();
-        let (Some(response), Some(variables), Some(offsets)) = (response, variables, offsets)
+        let (Some(response), Some(variables), Some(offsets), Some(effects)) =
+            (response, variables, offsets, effects)
         else {
             return Ok(None);
         };
         let columns = columns(terms, &variables)?;
         let weights = weights.map(str::to_string);
-        Ok(Some(Recipe { response, variables, columns, offsets, weights }))
+        Ok(Some(Recipe { response, variables, columns, offsets, weights, effects }))
     }
 }
 
@@ -532,11 +606,11 @@ fn two_valued(levels: &Levels, success: Option<&str>) -> Moments {
     }
 }
 
-/// The most classes in order: beyond, an outcome is better taken as a number.
+/// The most classes: beyond, an outcome is better taken as a number.
 const MAX_CLASSES: usize = 50;
 
-/// Ordered classes with the order that is stated, or that of numbers.
-fn ordered_classes(
+/// Classes with the order that is stated, or that of numbers; those without one as they are listed.
+fn leveled(
     text: String,
     expr: Expr,
     inner: &str,
@@ -550,7 +624,7 @@ fn ordered_classes(
     let numbers = found.list.iter().all(|level| level.number.is_some());
     let levels: Vec<String> = if !stated.is_empty() {
         stated.iter().map(|level| spelled(level).into_owned()).collect()
-    } else if numbers || is_truth {
+    } else if numbers || is_truth || matches!(expr, Expr::Unordered(_)) {
         names.clone()
     } else {
         let shown: Vec<String> = names.iter().take(10).map(quoted).collect();
@@ -567,12 +641,12 @@ fn ordered_classes(
     let count = |level: &String| found.list.iter().find(|l| l.name == *level);
     if let Some(never) = levels.iter().find(|level| count(level).is_none()) {
         return Err(Error::input(format!(
-            "no row of any shard has {inner} = \"{never}\", so that nothing is known about its cutpoint; leave the level out of ordered()"
+            "no row of any shard has {inner} = \"{never}\", so that nothing is known about it; leave the level out of ordered()"
         )));
     }
     if !(2..=MAX_CLASSES).contains(&levels.len()) {
         return Err(Error::input(format!(
-            "{inner} has {} classes, and there must be 2 to {MAX_CLASSES} of them in order; take family = \"gaussian\" for numbers, or group the classes",
+            "{inner} has {} classes, and there must be 2 to {MAX_CLASSES} of them; take family = \"gaussian\" for numbers, or group the classes",
             levels.len()
         )));
     }
@@ -582,7 +656,7 @@ fn ordered_classes(
     let mean = at().map(|(k, w)| k * w).sum::<f64>() / weight;
     let m2 = at().map(|(k, w)| w * (k - mean) * (k - mean)).sum();
     let moments = Moments::of_sums(weight, mean, m2);
-    Response::new(text, ResponseKind::Ordered { levels }, expr, moments)
+    Response::new(text, ResponseKind::Levels { levels }, expr, moments)
 }
 
 fn classes(text: &str, expr: Expr, levels: Levels) -> Result<Response> {
@@ -594,7 +668,7 @@ fn classes(text: &str, expr: Expr, levels: Levels) -> Result<Response> {
             shown.push("…".to_string());
         }
         return Err(Error::input(format!(
-            "the outcome {text} has {} classes ({}), but only two can be modelled; write which one counts as success, as in I({text} == {}), or, if they are in order, use family = \"cumulative-logit\"",
+            "the outcome {text} has {} classes ({}), but only two can be modelled; write which one counts as success, as in I({text} == {}), or, use family = \"multinomial\", or \"cumulative-logit\" if they are in order",
             names.len(),
             shown.join(", "),
             shown[0]

@@ -164,7 +164,7 @@ impl Scratch {
 }
 
 /// An extent: some rows of a table, a column after the other, then where they came from.
-fn encoded(table: &Table, rows: Range<usize>) -> Vec<u8> {
+pub(super) fn encoded(table: &Table, rows: Range<usize>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(rows.len() * table.row_bytes());
     for column in table.columns() {
         match column {

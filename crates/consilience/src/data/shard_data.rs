@@ -1,8 +1,11 @@
 //! Where a shard's rows are.
 
-use super::table::Table;
+use super::scratch::{Stored, encoded};
+use super::table::{Column, Table};
 use crate::Result;
-use crate::data::scratch::Stored;
+use crate::halt::{Halt, go_on};
+use crate::hex::hex;
+use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
@@ -83,6 +86,30 @@ impl ShardData {
             all.append(Table::new(own, batch.origin().clone()));
         }
         Ok(Cow::Owned(all))
+    }
+
+    /// What tells these rows from others: a hash of their columns, values and places, unless it is called off.
+    pub(crate) fn hash(&self, halt: Option<&Halt>) -> Result<String> {
+        let mut hasher = Sha256::new();
+        let mut add = |bytes: &[u8]| {
+            hasher.update((bytes.len() as u64).to_le_bytes());
+            hasher.update(bytes);
+        };
+        let shape = self.batch(0..0)?;
+        for (name, column) in shape.names().iter().zip(shape.columns()) {
+            add(name.as_bytes());
+            add(format!("{:?}", column.kind()).as_bytes());
+            if let Column::Text { levels, .. } = column {
+                add(&levels.len().to_le_bytes());
+                levels.iter().for_each(|level| add(level.as_bytes()));
+            }
+        }
+        for rows in self.batches(1 << 16) {
+            go_on(halt)?;
+            let batch = self.batch(rows)?;
+            add(&encoded(&batch, 0..batch.rows()));
+        }
+        Ok(hex(&hasher.finalize()))
     }
 
     /// The ranges of rows of batches of this many; one if there are no rows.

@@ -13,6 +13,7 @@ use super::spelling::Spelling;
 use super::table::ColumnKind;
 use super::{Column, Origin, Table};
 use crate::Result;
+use crate::halt::{Halt, go_on};
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,6 +44,7 @@ pub struct Source {
     inputs: Vec<Input<Table>>,
     comments: u64,
     spelling: Spelling,
+    halt: Option<Halt>,
 }
 
 impl Source {
@@ -58,7 +60,7 @@ impl Source {
         let levels = inputs.levels(reader.bound)?.into_iter();
         let settled =
             inputs.kinds.iter().zip(levels).map(|(&k, levels)| SettledColumn::new(k, levels));
-        let Inputs { names, comments, spelling, .. } = inputs;
+        let Inputs { names, comments, spelling, halt, .. } = inputs;
         let mut source = Source {
             names,
             settled: settled.collect(),
@@ -66,6 +68,7 @@ impl Source {
             inputs: Vec::new(),
             comments,
             spelling,
+            halt,
         };
         for (k, input) in inputs.parts.into_iter().enumerate() {
             let input = match input {
@@ -152,6 +155,7 @@ impl<'a> Blocks<'a> {
     fn block(&mut self) -> Result<Option<Table>> {
         let source: &'a Source = self.source;
         while let Some(input) = source.inputs.get(self.file) {
+            go_on(source.halt.as_ref())?;
             let table = match input {
                 Input::Columnar { path, copy, outline } => {
                     self.columnar(path, copy.is_some(), outline)?
@@ -182,8 +186,8 @@ impl<'a> Blocks<'a> {
         let stream = match &mut self.stream {
             Some(stream) => stream,
             None => {
-                let spelling = &self.source.spelling;
-                let new = ColumnStream::new(path, &outline.indices, has_lines, spelling)?;
+                let how = (&self.source.spelling, self.source.halt.as_ref());
+                let new = ColumnStream::new(path, &outline.indices, has_lines, how)?;
                 self.stream.insert(new)
             }
         };

@@ -6,6 +6,7 @@ use super::inputs::Inputs;
 use super::part::FilePart;
 use super::read::{TextFormat, Wanted, check_names, select, wanted_names};
 use super::spelling::Spelling;
+use crate::halt::{Halt, go_on};
 use crate::{Error, Place, Result};
 use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use std::path::{Path, PathBuf};
@@ -56,7 +57,12 @@ impl Tables {
     }
 
     /// These columns of all tables behind each other, in the first one's order of columns.
-    pub(crate) fn read(self, wanted: &[String], format: &TextFormat) -> Result<Table> {
+    pub(crate) fn read(
+        self,
+        wanted: &[String],
+        format: &TextFormat,
+        halt: Option<&Halt>,
+    ) -> Result<Table> {
         let (first, all) = (
             self.names()?,
             match self {
@@ -70,7 +76,7 @@ impl Tables {
         let spelling = Spelling::new(format);
         let mut parts = Vec::with_capacity(all.len());
         for (name, table) in all {
-            let part = decode(&name, table, &names, &spelling)?;
+            let part = decode(&name, table, &names, (&spelling, halt))?;
             parts.push((name, part));
         }
         Inputs::of_tables(names, parts).into_table()
@@ -99,7 +105,7 @@ fn decode(
     name: &Path,
     table: BatchReader,
     wanted: &[String],
-    spelling: &Spelling,
+    (spelling, halt): (&Spelling, Option<&Halt>),
 ) -> Result<FilePart> {
     let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
     let places = select(name, &wanted, false, &names(&table, name)?)?;
@@ -109,6 +115,7 @@ fn decode(
     let mut rows = 0u64;
     let at_row = |rows: u64| Place { row: Some(rows + 1), ..Place::file(name) };
     for batch in table {
+        go_on(halt)?;
         let batch = batch.map_err(|error| {
             Error::input_at(at_row(rows), format!("the table cannot be read from here on: {error}"))
         })?;

@@ -1,5 +1,6 @@
 //! R's algebra of terms: from a formula to the list of its terms, in R's order.
 
+use super::effects::Effects;
 use super::expr::Expr;
 use super::formula::{Formula, Right};
 use crate::error::suggestion;
@@ -25,6 +26,8 @@ pub struct Terms {
     pub intercept: bool,
     /// What stands inside `offset()`; all of them add up.
     pub offsets: Vec<Expr>,
+    /// What varies between groups.
+    pub effects: Option<Effects>,
 }
 
 /// A term: a variable or an interaction of several.
@@ -42,6 +45,10 @@ impl Terms {
         let mut found = self.response.columns();
         for expr in self.variables.iter().chain(&self.offsets) {
             expr.collect_columns(&mut found);
+        }
+        if let Some(effects) = &self.effects {
+            effects.slope.iter().for_each(|slope| slope.collect_columns(&mut found));
+            effects.group.collect_columns(&mut found);
         }
         found
     }
@@ -77,6 +84,7 @@ impl Formula {
             variables: Vec::new(),
             numbers: HashMap::new(),
             offsets: Vec::new(),
+            effects: None,
             intercept: true,
             removing: false,
             products: 0,
@@ -106,8 +114,7 @@ impl Formula {
                     .join(":"),
             })
             .collect();
-        let variables: Vec<Expr> = encoder
-            .variables
+        let variables: Vec<Expr> = std::mem::take(&mut encoder.variables)
             .into_iter()
             .zip(used)
             .filter(|(_, used)| *used)
@@ -120,7 +127,8 @@ impl Formula {
             )));
         }
         let (response, intercept) = (self.response().clone(), encoder.intercept);
-        Ok(Terms { response, variables, terms, intercept, offsets: encoder.offsets })
+        let Encoder { offsets, effects, .. } = encoder;
+        Ok(Terms { response, variables, terms, intercept, offsets, effects })
     }
 }
 
@@ -174,6 +182,7 @@ struct Encoder {
     /// The variables' numbers; the key is their exact spelling.
     numbers: HashMap<String, u32>,
     offsets: Vec<Expr>,
+    effects: Option<Effects>,
     intercept: bool,
     /// Inside something that is taken away, where `1` takes the intercept away.
     removing: bool,
@@ -202,6 +211,14 @@ impl Encoder {
             }
             Right::Variable(expr) => list.add(self.variable(expr))?,
             Right::Offset(expr) => self.offsets.push(expr.clone()),
+            Right::Effects(effects) => {
+                if let Some(other) = &self.effects {
+                    return Err(Error::input(format!(
+                        "the formula has {other} and {effects}, and a model can have one random term only; leave one out, or take its group as a factor"
+                    )));
+                }
+                self.effects = Some(effects.clone());
+            }
             Right::Paren(inner) | Right::Signed(false, inner) => return self.encode(inner),
             Right::Signed(true, inner) => {
                 self.remove(&mut list, inner)?;

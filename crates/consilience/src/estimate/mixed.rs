@@ -4,7 +4,7 @@
 //! an exponential one. Given all λ the coefficients integrate out in closed form, so a few such priors
 //! cost an integral over ℓ = log λ each: smooth, without kinks, and with tails that are known.
 
-use crate::math::line::{self, Line};
+use crate::math::line::{self, LineIntegral};
 use crate::model::Prior;
 use libm::{exp, hypot, lgamma, log};
 
@@ -168,7 +168,7 @@ impl Variances {
     }
 
     /// The integral over variance k, with those after it within.
-    pub fn line(&self, k: usize, corner: &Corner) -> Option<Line> {
+    pub fn line(&self, k: usize, corner: &Corner) -> Option<LineIntegral> {
         let size = self.mixes.len();
         let mix = &self.mixes[k];
         let g = |ell: f64| {

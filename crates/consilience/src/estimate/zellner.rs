@@ -14,7 +14,7 @@
 use super::in_sigma::inverse;
 use super::linear::{rounding, shared_out};
 use super::{Estimate, Weighted};
-use crate::math::line::{self, Line, LineNode};
+use crate::math::line::{self, LineIntegral, LineNode};
 use crate::math::proposal::Kinship;
 use crate::math::ziggurat::normal;
 use crate::math::{LOG_2PI, Matrix, Stream, dot};
@@ -28,7 +28,7 @@ const ACCURACY: (f64, f64) = (1e-12, 1e-11);
 
 /// The priors of a model's level and of log σ; `None` is flat.
 #[derive(Debug, Clone, Copy)]
-pub struct Ground {
+pub struct LevelPriors {
     /// Of the outcome's level where all columns are at their means: normal, or flat.
     pub level: Option<(f64, f64)>,
     /// Of log σ, which may be held fixed.
@@ -37,7 +37,7 @@ pub struct Ground {
 
 /// What log p(y|g) depends on.
 #[derive(Debug, Clone, Copy)]
-pub struct Sums {
+pub struct ZellnerSums {
     /// n.
     pub observations: f64,
     /// p.
@@ -50,20 +50,20 @@ pub struct Sums {
     pub residual: f64,
 }
 
-impl Sums {
+impl ZellnerSums {
     /// R + E/(1 + g).
     fn misfit(&self, g: f64) -> f64 {
         self.residual + self.explained / (1.0 + g)
     }
 }
 
-impl Ground {
+impl LevelPriors {
     fn is_flat(&self) -> bool {
         self.level.is_none() && self.log_sd.is_none()
     }
 
     /// log p(y, log σ | g) but for what does not depend on σ.
-    fn log_density(&self, sums: &Sums, misfit: f64, u: f64) -> f64 {
+    fn log_density(&self, sums: &ZellnerSums, misfit: f64, u: f64) -> f64 {
         let n = sums.observations;
         let noise = exp(2.0 * u);
         let level = match self.level {
@@ -80,13 +80,13 @@ impl Ground {
     }
 
     /// The integral over log σ; nodes are only there if it is not in closed form, or `nodes` asks for them.
-    fn over_sigma(&self, sums: &Sums, g: f64) -> Option<Line> {
+    fn over_sigma(&self, sums: &ZellnerSums, g: f64) -> Option<LineIntegral> {
         let misfit = sums.misfit(g);
         let n = sums.observations;
         if let Some(Prior::Fixed { value }) = self.log_sd {
             let log_integral = self.log_density(sums, misfit, value);
             let node = LineNode { x: value, cell: (value, value), height: log_integral };
-            return Some(Line { log_integral, error: 0.0, nodes: vec![node] });
+            return Some(LineIntegral { log_integral, error: 0.0, nodes: vec![node] });
         }
         let top = 0.5 * log(misfit / (n - 1.0).max(1.0));
         let width = 1.0 / (2.0 * n).sqrt();
@@ -113,7 +113,7 @@ impl Ground {
     }
 
     /// log p(y|g): −∞ where there is none.
-    pub fn log_evidence(&self, sums: &Sums, g: f64) -> f64 {
+    pub fn log_evidence(&self, sums: &ZellnerSums, g: f64) -> f64 {
         let n = sums.observations;
         let inner = match self.is_flat() {
             true => {
@@ -130,13 +130,17 @@ impl Ground {
 }
 
 /// What of log p(y, log σ|g) does not depend on σ.
-fn outside(sums: &Sums, g: f64) -> f64 {
+fn outside(sums: &ZellnerSums, g: f64) -> f64 {
     let n = sums.observations;
     -0.5 * (n - 1.0) * LOG_2PI - 0.5 * log(n) - 0.5 * sums.coefficients as f64 * log1p(g)
 }
 
 /// The integral over g; `None` where it is given or there is nothing that it scales.
-fn over_g(ground: &Ground, sums: &Sums, spread: &GSpread) -> Option<Result<Line>> {
+fn over_g(
+    ground: &LevelPriors,
+    sums: &ZellnerSums,
+    spread: &GSpread,
+) -> Option<Result<LineIntegral>> {
     if spread.fixed().is_some() || sums.coefficients == 0 {
         return None;
     }
@@ -156,12 +160,17 @@ fn over_g(ground: &Ground, sums: &Sums, spread: &GSpread) -> Option<Result<Line>
         density + ground.log_evidence(sums, spread.g(v))
     };
     let line = line::integrate(&g, &mesh, &[], ACCURACY.1);
-    let fine = |line: Line| (line.log_integral.is_finite() && line.error < 1e-4).then_some(line);
+    let fine =
+        |line: LineIntegral| (line.log_integral.is_finite() && line.error < 1e-4).then_some(line);
     Some(line.and_then(fine).ok_or_else(no_integral))
 }
 
 /// log p(y) under a g-prior or a mixture, and its relative error.
-pub fn log_evidence(ground: &Ground, sums: &Sums, spread: &GSpread) -> Result<(f64, f64)> {
+pub fn log_evidence(
+    ground: &LevelPriors,
+    sums: &ZellnerSums,
+    spread: &GSpread,
+) -> Result<(f64, f64)> {
     match over_g(ground, sums, spread) {
         Some(line) => line.map(|line| (line.log_integral, line.error)),
         None => {
@@ -189,8 +198,8 @@ pub struct Zellner {
     /// Whether there was nothing to integrate over numerically.
     pub closed_form: bool,
     rows: AroundMeans,
-    sums: Sums,
-    ground: Ground,
+    sums: ZellnerSums,
+    ground: LevelPriors,
     spread: GSpread,
     intercept: usize,
     /// Nodes over v; none where g is given.
@@ -205,9 +214,9 @@ impl Zellner {
         rows: AroundMeans,
         intercept: usize,
         spread: GSpread,
-        ground: Ground,
+        ground: LevelPriors,
     ) -> Result<Zellner> {
-        let sums = Sums {
+        let sums = ZellnerSums {
             observations: rows.observations,
             coefficients: rows.image.len(),
             level: rows.level,

@@ -6,7 +6,7 @@ use crate::estimate::chains::{ParameterDiagnostics, ess};
 use crate::estimate::newton;
 use crate::math::{Cholesky, Matrix};
 use crate::model::{Model, Subposterior, unbounded};
-use crate::sample::jump::{self, Field, JumpChain, JumpLengths, Moves, Place};
+use crate::sample::jump::{self, Field, FieldModel, JumpChain, JumpLengths, Moves};
 use crate::space::{Space, Subset};
 use crate::target::{Mode, Target};
 use crate::{Error, Result};
@@ -204,7 +204,7 @@ fn visited(
 
 impl VisitMoments {
     /// Those of draws, where there are enough.
-    pub(super) fn of(place: &Place, draws: &[&[f64]]) -> VisitMoments {
+    pub(super) fn of(place: &FieldModel, draws: &[&[f64]]) -> VisitMoments {
         let d = place.coordinates.len();
         let from_draws = || {
             if draws.len() < DRAWS_PER_PARAMETER * d.max(2) {

@@ -184,6 +184,7 @@ impl<'a> Task<'a> {
             mirrored: false,
             few: None,
             single: model.has_one_peak(),
+            from_prior: true,
             noise: model.noise(),
             tolerance: TOLERANCE,
         };

@@ -50,13 +50,17 @@ pub enum Family {
     /// Poisson(e^η) counts of which a share π is 0 whatever η is; `logit_zero` = log(π/(1 − π)).
     #[serde(alias = "zip")]
     ZeroInflatedPoisson,
+    /// Classes without an order: P(y = k) = e^ηₖ/Σⱼ e^ηⱼ, with coefficients of its own for every class but the first, whose
+    /// η is 0.
+    #[serde(alias = "categorical", alias = "softmax", alias = "multinomial-logit")]
+    Multinomial,
 }
 
 /// 2⁵³.
 const TOO_LARGE: f64 = 9_007_199_254_740_992.0;
 
 /// Other names that families go by elsewhere.
-const SYNONYMS: [(&str, Family); 21] = [
+const SYNONYMS: [(&str, Family); 24] = [
     ("normal", Family::Gaussian),
     ("linear", Family::Gaussian),
     ("bernoulli", Family::Logistic),
@@ -78,11 +82,14 @@ const SYNONYMS: [(&str, Family); 21] = [
     ("ordered-probit", Family::CumulativeProbit),
     ("ordinal-probit", Family::CumulativeProbit),
     ("zip", Family::ZeroInflatedPoisson),
+    ("categorical", Family::Multinomial),
+    ("softmax", Family::Multinomial),
+    ("multinomial-logit", Family::Multinomial),
 ];
 
 impl Family {
     /// All families, in the order of the documentation.
-    pub const ALL: [Family; 14] = [
+    pub const ALL: [Family; 15] = [
         Family::Gaussian,
         Family::Logistic,
         Family::Probit,
@@ -97,6 +104,7 @@ impl Family {
         Family::CumulativeLogit,
         Family::CumulativeProbit,
         Family::ZeroInflatedPoisson,
+        Family::Multinomial,
     ];
 
     /// The name in the study file.
@@ -116,6 +124,7 @@ impl Family {
             Family::CumulativeLogit => "cumulative-logit",
             Family::CumulativeProbit => "cumulative-probit",
             Family::ZeroInflatedPoisson => "zero-inflated-poisson",
+            Family::Multinomial => "multinomial",
         }
     }
 
@@ -153,6 +162,7 @@ impl Family {
             Family::Exponential | Family::Weibull | Family::LogNormal => "log time",
             Family::CumulativeLogit => "cumulative logit",
             Family::CumulativeProbit => "cumulative probit",
+            Family::Multinomial => "multinomial logit",
             _ => "log",
         }
     }
@@ -161,7 +171,7 @@ impl Family {
     pub fn refuses(self, y: f64) -> Option<&'static str> {
         match self {
             Family::Gaussian | Family::StudentT => None,
-            Family::CumulativeLogit | Family::CumulativeProbit => None,
+            Family::CumulativeLogit | Family::CumulativeProbit | Family::Multinomial => None,
             Family::Logistic | Family::Probit => {
                 (y != 0.0 && y != 1.0).then_some("0 or 1 (or text of two levels, or TRUE/FALSE)")
             }
@@ -198,6 +208,11 @@ impl Family {
         matches!(self, Family::CumulativeLogit | Family::CumulativeProbit)
     }
 
+    /// Whether the outcome is one of several classes, with or without an order, whose levels shards agree on.
+    pub fn has_levels(self) -> bool {
+        self.is_ordinal() || self == Family::Multinomial
+    }
+
     /// Whether likelihoods are densities in the units of the outcome, not probabilities.
     pub fn is_density(self) -> bool {
         matches!(self, Family::Gaussian | Family::StudentT | Family::Gamma | Family::Beta)
@@ -209,7 +224,7 @@ impl Family {
         !matches!(self, Family::StudentT | Family::Beta | Family::ZeroInflatedPoisson)
     }
 
-    /// Whether its rows go by the laws of `kernel::cases`.
+    /// Whether its rows go by the laws of `kernel::cases`, or of `kernel::softmax`.
     pub fn has_cases(self) -> bool {
         self as usize >= Family::StudentT as usize
     }

@@ -15,6 +15,7 @@
 
 mod cases;
 mod dispatch;
+mod effects;
 mod family;
 mod functions;
 mod large;
@@ -24,6 +25,7 @@ mod passes;
 mod products;
 mod rows;
 mod simd;
+mod softmax;
 mod store;
 mod triangle;
 #[cfg(target_arch = "x86_64")]
@@ -31,8 +33,11 @@ mod x86;
 
 pub use cases::{Case, CaseSums};
 pub use dispatch::{Kernel, Path};
+pub use effects::{EffectFamily, EffectPoint, EffectRows, NodeMoves, NodeRule, PlacedGroup};
 pub use family::Family;
 pub use panels::{BLOCK_ROWS, Margins};
 pub use rows::{Extra, Rows};
+pub use simd::{LANES, Line};
+pub use softmax::{Class, ClassSums};
 pub use store::{Lender, Store, Values};
 pub use triangle::Triangle;

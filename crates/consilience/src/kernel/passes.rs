@@ -198,7 +198,7 @@ pub struct Derive<'a, const HESSIAN: bool> {
 }
 
 /// Sums over all rows, a vector each.
-struct Sums {
+struct RowSums {
     gradient: Vec<Line>,
     cross: Vec<Line>,
     hessian: Lower,
@@ -218,7 +218,7 @@ impl<const HESSIAN: bool> Pass for Derive<'_, HESSIAN> {
         let tile = Tile::<1>::new(rows, &[(beta, a)]);
         let has_own = rows.family() == Family::NegativeBinomial;
         let second = if HESSIAN { p } else { 0 };
-        let mut sums = Sums {
+        let mut sums = RowSums {
             gradient: vec![Line::ZERO; p],
             cross: vec![Line::ZERO; if has_own { second } else { 0 }],
             hessian: Lower::zeros(second),
@@ -259,7 +259,7 @@ fn derive_group<C: Cpu, L: Law, const HESSIAN: bool>(
     group: &Group,
     tile: &Tile<1>,
     sum: &mut Sum<C::V>,
-    sums: &mut Sums,
+    sums: &mut RowSums,
 ) -> (C::V, C::V) {
     let first = group.panels.start;
     // Three loops, so that short segments do not interrupt the long one: predictors,

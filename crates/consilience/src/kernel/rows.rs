@@ -27,7 +27,7 @@ pub struct Rows {
     /// Per store, the places in it of the model's columns.
     taken: Vec<Vec<u32>>,
     pub(super) blocks: Vec<Block>,
-    layouts: Vec<Layout>,
+    layouts: Vec<BlockLayout>,
     /// Column numbers of the segments, one segment after the other.
     index: Vec<u32>,
     /// Where the columns of a segment stand in a panel.
@@ -54,7 +54,7 @@ pub(super) struct Block {
 }
 
 /// The segments of each group of a block.
-type Layout = Vec<Vec<Segment>>;
+type BlockLayout = Vec<Vec<Segment>>;
 
 /// Consecutive panels of one group with the same columns: those that are not 0 on all of the rows.
 /// Rows of a factor's level stand together, so that a panel visits one or two of its dummies and not
@@ -167,7 +167,7 @@ impl Rows {
                 x.reserve(x.len() * panels / BLOCK - x.len());
             }
             let begin = x.len();
-            let mut layout = Layout::new();
+            let mut layout = BlockLayout::new();
             for group in 0..margins.groups(first, (panels - first).min(BLOCK)) {
                 let ones = margins.is_ones(first, group);
                 let mut segments: Vec<Segment> = Vec::new();
@@ -315,9 +315,9 @@ impl Rows {
         count: usize,
         standing: &Standing,
         marks: &[u128],
-    ) -> Layout {
+    ) -> BlockLayout {
         let Standing { places, at, base, stride } = standing;
-        let mut layout = Layout::new();
+        let mut layout = BlockLayout::new();
         for group in 0..margins.groups(first, count) {
             let mut segments = Vec::new();
             for panel in margins.group(first, group) {

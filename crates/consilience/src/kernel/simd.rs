@@ -120,114 +120,114 @@ pub struct Portable;
 
 /// Eight doubles in plain Rust.
 #[derive(Debug, Clone, Copy)]
-pub struct Plain(Lanes);
+pub struct PortableLanes(Lanes);
 
-impl Plain {
+impl PortableLanes {
     #[inline(always)]
-    fn each(self, other: Plain, f: impl Fn(f64, f64) -> f64) -> Plain {
+    fn each(self, other: PortableLanes, f: impl Fn(f64, f64) -> f64) -> PortableLanes {
         let mut out = [0.0; LANES];
         for lane in 0..LANES {
             out[lane] = f(self.0[lane], other.0[lane]);
         }
-        Plain(out)
+        PortableLanes(out)
     }
 }
 
 impl Cpu for Portable {
-    type V = Plain;
+    type V = PortableLanes;
     const POINTS: usize = 2;
     const TILE: usize = 2;
 
     #[inline(always)]
-    fn splat(self, x: f64) -> Plain {
-        Plain([x; LANES])
+    fn splat(self, x: f64) -> PortableLanes {
+        PortableLanes([x; LANES])
     }
 
     #[inline(always)]
-    fn load(self, x: &Lanes) -> Plain {
-        Plain(*x)
+    fn load(self, x: &Lanes) -> PortableLanes {
+        PortableLanes(*x)
     }
 }
 
-impl Add for Plain {
-    type Output = Plain;
+impl Add for PortableLanes {
+    type Output = PortableLanes;
     #[inline(always)]
-    fn add(self, other: Plain) -> Plain {
+    fn add(self, other: PortableLanes) -> PortableLanes {
         self.each(other, |a, b| a + b)
     }
 }
 
-impl Sub for Plain {
-    type Output = Plain;
+impl Sub for PortableLanes {
+    type Output = PortableLanes;
     #[inline(always)]
-    fn sub(self, other: Plain) -> Plain {
+    fn sub(self, other: PortableLanes) -> PortableLanes {
         self.each(other, |a, b| a - b)
     }
 }
 
-impl Mul for Plain {
-    type Output = Plain;
+impl Mul for PortableLanes {
+    type Output = PortableLanes;
     #[inline(always)]
-    fn mul(self, other: Plain) -> Plain {
+    fn mul(self, other: PortableLanes) -> PortableLanes {
         self.each(other, |a, b| a * b)
     }
 }
 
-impl Div for Plain {
-    type Output = Plain;
+impl Div for PortableLanes {
+    type Output = PortableLanes;
     #[inline(always)]
-    fn div(self, other: Plain) -> Plain {
+    fn div(self, other: PortableLanes) -> PortableLanes {
         self.each(other, |a, b| a / b)
     }
 }
 
-impl Vector for Plain {
+impl Vector for PortableLanes {
     #[inline(always)]
     fn store(self, out: &mut Lanes) {
         *out = self.0;
     }
 
     #[inline(always)]
-    fn fma(self, b: Plain, c: Plain) -> Plain {
+    fn fma(self, b: PortableLanes, c: PortableLanes) -> PortableLanes {
         self * b + c
     }
 
     #[inline(always)]
-    fn min(self, other: Plain) -> Plain {
+    fn min(self, other: PortableLanes) -> PortableLanes {
         self.each(other, |a, b| if a < b { a } else { b })
     }
 
     #[inline(always)]
-    fn max(self, other: Plain) -> Plain {
+    fn max(self, other: PortableLanes) -> PortableLanes {
         self.each(other, |a, b| if a > b { a } else { b })
     }
 
     #[inline(always)]
-    fn neg_abs(self) -> Plain {
+    fn neg_abs(self) -> PortableLanes {
         self.each(self, |a, _| -a.abs())
     }
 
     #[inline(always)]
-    fn pick(self, yes: Plain, no: Plain) -> Plain {
+    fn pick(self, yes: PortableLanes, no: PortableLanes) -> PortableLanes {
         let mut out = no.0;
         for lane in 0..LANES {
             out[lane] = if self.0[lane] >= 0.0 { yes.0[lane] } else { no.0[lane] };
         }
-        Plain(out)
+        PortableLanes(out)
     }
 
     #[inline(always)]
-    fn round(self) -> Plain {
+    fn round(self) -> PortableLanes {
         self.each(self, |a, _| (a + ROUND) - ROUND)
     }
 
     #[inline(always)]
-    fn scale(self, k: Plain) -> Plain {
+    fn scale(self, k: PortableLanes) -> PortableLanes {
         self.each(k, |a, k| a * f64::from_bits((k + (ROUND + 1023.0)).to_bits() << 52))
     }
 
     #[inline(always)]
-    fn split(self) -> (Plain, Plain) {
+    fn split(self) -> (PortableLanes, PortableLanes) {
         const ONE: u64 = 1023 << 52;
         let (mut k, mut m) = ([0.0; LANES], [0.0; LANES]);
         for lane in 0..LANES {
@@ -236,6 +236,6 @@ impl Vector for Plain {
             k[lane] = f64::from_bits(biased | TWO_52_BITS) - TWO_52_BIASED;
             m[lane] = f64::from_bits(bits.wrapping_sub(biased << 52).wrapping_add(ONE));
         }
-        (Plain(k), Plain(m))
+        (PortableLanes(k), PortableLanes(m))
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// have them: then whoever visits a block makes its panels, on a desk that stays in cache.
 #[derive(Debug)]
 pub struct Store {
-    body: Body,
+    body: StoreBody,
     /// Per block and column of a store that has all columns of a panel, a bit for each panel on which the
     /// column is not 0 everywhere; empty otherwise.
     pub(super) present: Vec<u128>,
@@ -23,7 +23,7 @@ pub struct Store {
 }
 
 #[derive(Debug)]
-enum Body {
+enum StoreBody {
     Panels(Vec<Line>),
     Lent(Arc<dyn Lender>),
 }
@@ -89,7 +89,7 @@ impl Store {
             }
         }
         let panels = first..first + panels;
-        Store { body: Body::Panels(x), present, columns: numbers, panels }
+        Store { body: StoreBody::Panels(x), present, columns: numbers, panels }
     }
 
     /// The columns of a lender, which have these numbers, in panels of which the first begins a block.
@@ -104,12 +104,12 @@ impl Store {
                 present.push(marks);
             }
         }
-        Store { body: Body::Lent(lender), present, columns: numbers, panels }
+        Store { body: StoreBody::Lent(lender), present, columns: numbers, panels }
     }
 
     /// Panels that are a model's own: it knows where in them its columns stand.
     pub(super) fn own(x: Vec<Line>) -> Store {
-        Store { body: Body::Panels(x), present: Vec::new(), columns: Vec::new(), panels: 0..0 }
+        Store { body: StoreBody::Panels(x), present: Vec::new(), columns: Vec::new(), panels: 0..0 }
     }
 
     /// About how many bytes panels take for so many rows of so many columns.
@@ -120,17 +120,17 @@ impl Store {
     /// How many eights of values it holds of its own.
     pub(super) fn lines(&self) -> usize {
         match &self.body {
-            Body::Panels(x) => x.len(),
-            Body::Lent(_) => 0,
+            StoreBody::Panels(x) => x.len(),
+            StoreBody::Lent(_) => 0,
         }
     }
 
     /// Where columns in these places stand in a panel, and how many stand there.
     pub(super) fn standing(&self, places: &[u32]) -> (Vec<u32>, usize) {
         match &self.body {
-            Body::Panels(_) => (places.to_vec(), self.columns.len()),
+            StoreBody::Panels(_) => (places.to_vec(), self.columns.len()),
             // Only what is wanted is laid out.
-            Body::Lent(_) => ((0..places.len() as u32).collect(), places.len()),
+            StoreBody::Lent(_) => ((0..places.len() as u32).collect(), places.len()),
         }
     }
 
@@ -145,8 +145,8 @@ impl Store {
         desk: &'a mut Vec<Line>,
     ) -> &'a [Line] {
         let lender = match &self.body {
-            Body::Panels(lines) => return &lines[x..],
-            Body::Lent(lender) => lender,
+            StoreBody::Panels(lines) => return &lines[x..],
+            StoreBody::Lent(lender) => lender,
         };
         let columns: Vec<Values> = places.iter().map(|&p| lender.column(p as usize)).collect();
         desk.resize(BLOCK * columns.len(), Line::ZERO);

@@ -60,7 +60,7 @@ pub struct LineNode {
 
 /// An integral with the nodes that it came from.
 #[derive(Debug, Clone)]
-pub struct Line {
+pub struct LineIntegral {
     /// log ∫ e^g.
     pub log_integral: f64,
     /// The estimated relative error.
@@ -133,7 +133,7 @@ pub fn integrate(
     mesh: &[f64],
     breaks: &[f64],
     accuracy: f64,
-) -> Option<Line> {
+) -> Option<LineIntegral> {
     let peaks = peaks(g, mesh);
     let mass = |peak: &LinePeak| peak.height + log(peak.width());
     let greatest = peaks.iter().map(mass).fold(f64::NEG_INFINITY, f64::max);
@@ -171,7 +171,12 @@ pub fn integrate(
 
 /// Halves panels until their errors are small together; `beyond` is what they do not reach, in terms of
 /// the largest peak.
-fn refined(g: &dyn Fn(f64) -> f64, mut panels: Vec<Panel>, accuracy: f64, beyond: f64) -> Line {
+fn refined(
+    g: &dyn Fn(f64) -> f64,
+    mut panels: Vec<Panel>,
+    accuracy: f64,
+    beyond: f64,
+) -> LineIntegral {
     loop {
         let top = panels.iter().flat_map(|p| p.heights).fold(f64::NEG_INFINITY, f64::max);
         let found: Vec<(f64, f64)> = panels.iter().map(|p| p.value(top)).collect();
@@ -185,7 +190,7 @@ fn refined(g: &dyn Fn(f64) -> f64, mut panels: Vec<Panel>, accuracy: f64, beyond
         if !split.contains(&true) {
             let log_integral = top + log(total);
             let nodes = nodes(&panels, log_integral);
-            return Line { log_integral, error: error / total + beyond, nodes };
+            return LineIntegral { log_integral, error: error / total + beyond, nodes };
         }
         let old = std::mem::take(&mut panels);
         for (panel, split) in old.into_iter().zip(split) {

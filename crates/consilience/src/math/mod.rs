@@ -7,6 +7,7 @@
 pub mod counts;
 pub mod exact_sum;
 pub mod fft;
+pub mod hermite;
 pub mod line;
 pub mod matrix;
 pub mod proposal;
@@ -18,6 +19,7 @@ pub mod spectrum;
 pub mod student;
 pub mod sum;
 pub mod svd;
+pub(crate) mod wide;
 pub mod ziggurat;
 
 pub use exact_sum::ExactSum;

@@ -29,7 +29,7 @@ impl Begun {
             let message = format!("there is no likelihood `{}` here", model.likelihood_name());
             Error::numeric(message)
         })?;
-        let ranges = data.batches(chunk_rows(regression.active.len()));
+        let ranges = data.batches(chunk_rows(regression.width()));
         // Coefficients that are held fixed make an offset of the model's own.
         let has_fixed = model.coefficients().iter().any(|p| p.prior.fixed().is_some());
         let common = common.filter(|_| !has_fixed);

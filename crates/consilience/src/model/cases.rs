@@ -1,6 +1,6 @@
 //! Likelihoods of families whose rows are of several kinds: cut up by kind, each with its law (`kernel::Case`).
 
-use super::merge::{Merged, Outcome};
+use super::merge::{MergeBy, Merged};
 use super::{Family, chunk_values};
 use crate::kernel::{Case, CaseSums, Kernel, Rows};
 use crate::math::counts::stirling_rest;
@@ -11,13 +11,13 @@ use libm::{exp, log, log1p};
 
 /// Rows of one kind, and which of the own parameters are the law's a and b.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct CasePart {
     pub rows: Rows,
-    kind: Kind,
+    kind: PartKind,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum PartKind {
     Case {
         own: [Option<usize>; 2],
     },
@@ -37,7 +37,7 @@ pub(super) struct Known {
 }
 
 /// Some rows of a design, without what merging needs.
-pub(super) struct Plain {
+pub(super) struct UnmergedRows {
     pub columns: Vec<Vec<f64>>,
     pub offset: Vec<f64>,
     pub weights: Vec<f64>,
@@ -101,14 +101,17 @@ fn student_norm(log_df: f64) -> [f64; 3] {
 }
 
 /// The part of these rows that are chosen by their numbers.
-fn chosen(rows: &Plain, keep: impl Fn(usize) -> bool) -> Option<(Plain, Vec<usize>)> {
+pub(super) fn chosen(
+    rows: &UnmergedRows,
+    keep: impl Fn(usize) -> bool,
+) -> Option<(UnmergedRows, Vec<usize>)> {
     let numbers: Vec<usize> =
         (0..rows.y.len()).filter(|&i| rows.weights[i] > 0.0 && keep(i)).collect();
     if numbers.is_empty() {
         return None;
     }
     let pick = |values: &[f64]| -> Vec<f64> { numbers.iter().map(|&i| values[i]).collect() };
-    let part = Plain {
+    let part = UnmergedRows {
         columns: rows.columns.iter().map(|c| pick(c)).collect(),
         offset: pick(&rows.offset),
         weights: pick(&rows.weights),
@@ -121,10 +124,10 @@ fn chosen(rows: &Plain, keep: impl Fn(usize) -> bool) -> Option<(Plain, Vec<usiz
 /// The parts that rows make under a family, and what is known of them.
 pub(super) fn parts(
     family: Family,
-    rows: Plain,
+    rows: UnmergedRows,
     kernel: Kernel,
     large: bool,
-) -> (Vec<Part>, Known) {
+) -> (Vec<CasePart>, Known) {
     let counted = || rows.weights.iter().zip(&rows.y);
     let observations: f64 = rows.weights.iter().sum();
     let mut known = Known { observations, ..Known::default() };
@@ -134,7 +137,7 @@ pub(super) fn parts(
         sum.value()
     };
     let first = [Some(0), None];
-    let all: Vec<Part> = match family {
+    let all: Vec<CasePart> = match family {
         Family::StudentT => {
             let own = [Some(0), Some(1)];
             let part = |(rows, _)| case(family, Case::StudentT, own, rows, kernel);
@@ -148,7 +151,7 @@ pub(super) fn parts(
             vec![part]
         }
         Family::Beta => {
-            let part = |(mut rows, _): (Plain, _)| {
+            let part = |(mut rows, _): (UnmergedRows, _)| {
                 rows.second = Some(rows.y.iter().map(|y| log1p(-y)).collect());
                 rows.y.iter_mut().for_each(|y| *y = log(*y));
                 case(family, Case::Beta, first, rows, kernel)
@@ -172,23 +175,29 @@ pub(super) fn parts(
 }
 
 /// Rows of one kind, those merged that are equal in all, the outcome included.
-fn case(family: Family, case: Case, own: [Option<usize>; 2], rows: Plain, kernel: Kernel) -> Part {
-    let Plain { mut columns, offset, weights, y, second } = rows;
+fn case(
+    family: Family,
+    case: Case,
+    own: [Option<usize>; 2],
+    rows: UnmergedRows,
+    kernel: Kernel,
+) -> CasePart {
+    let UnmergedRows { mut columns, offset, weights, y, second } = rows;
     let none = vec![0.0; y.len()];
     let width = columns.len();
     columns.push(y);
     columns.extend(second);
-    let merged = Merged::new(columns, none, offset, weights, Outcome::Summed);
+    let merged = Merged::new(columns, none, offset, weights, MergeBy::Summed);
     let (columns, outcome) = merged.columns.split_at(width);
     let (y, z) = (&outcome[0], outcome.get(1).unwrap_or(&outcome[0]));
     let rows = Rows::of_case(family, case, columns, &merged.offset, &merged.count, (y, z), kernel);
-    Part { rows, kind: Kind::Case { own } }
+    CasePart { rows, kind: PartKind::Case { own } }
 }
 
 /// Gamma rows, merged by their means, and Σ log of these: no more is needed of the outcomes of equal rows but Σ log y.
-fn gamma(rows: Plain, kernel: Kernel) -> (Part, f64) {
-    let Plain { columns, offset, weights, y, .. } = rows;
-    let merged = Merged::new(columns, y, offset, weights, Outcome::Summed);
+fn gamma(rows: UnmergedRows, kernel: Kernel) -> (CasePart, f64) {
+    let UnmergedRows { columns, offset, weights, y, .. } = rows;
+    let merged = Merged::new(columns, y, offset, weights, MergeBy::Summed);
     let log_mean =
         |(total, count): (&f64, &f64)| if *count > 0.0 { log(total / count) } else { 0.0 };
     let logs: Vec<f64> = merged.total.iter().zip(&merged.count).map(log_mean).collect();
@@ -197,11 +206,11 @@ fn gamma(rows: Plain, kernel: Kernel) -> (Part, f64) {
     let Merged { columns, offset, count, .. } = merged;
     let (family, outcome) = (Family::Gamma, (logs.as_slice(), logs.as_slice()));
     let rows = Rows::of_case(family, Case::Gamma, &columns, &offset, &count, outcome, kernel);
-    (Part { rows, kind: Kind::Case { own: [Some(0), None] } }, sum.value())
+    (CasePart { rows, kind: PartKind::Case { own: [Some(0), None] } }, sum.value())
 }
 
 /// Times: those that are known, exceeded, not reached, or between two.
-fn times(family: Family, rows: Plain, kernel: Kernel) -> (Vec<Part>, Known) {
+fn times(family: Family, rows: UnmergedRows, kernel: Kernel) -> (Vec<CasePart>, Known) {
     let upper = rows.second.clone().unwrap_or_else(|| rows.y.clone());
     let lower = rows.y.clone();
     let kinds = if family == Family::LogNormal {
@@ -235,7 +244,7 @@ fn times(family: Family, rows: Plain, kernel: Kernel) -> (Vec<Part>, Known) {
 }
 
 /// Ordered classes, numbered from 0.
-fn classes(family: Family, rows: &Plain, kernel: Kernel) -> Vec<Part> {
+fn classes(family: Family, rows: &UnmergedRows, kernel: Kernel) -> Vec<CasePart> {
     // How many there are stands beside every row's class: a shard may not have the last.
     let count = rows.second.as_ref().and_then(|s| s.first()).copied().unwrap_or(2.0) as usize;
     let kinds = if family == Family::CumulativeLogit {
@@ -257,7 +266,7 @@ fn classes(family: Family, rows: &Plain, kernel: Kernel) -> Vec<Part> {
 }
 
 /// Counts of 0, and the others, which are a Poisson's.
-fn zero_inflated(rows: &Plain, kernel: Kernel, large: bool) -> (Vec<Part>, f64) {
+fn zero_inflated(rows: &UnmergedRows, kernel: Kernel, large: bool) -> (Vec<CasePart>, f64) {
     let mut parts = Vec::new();
     if let Some((zeros, _)) = chosen(rows, |i| rows.y[i] == 0.0) {
         let own = [Some(0), None];
@@ -267,25 +276,25 @@ fn zero_inflated(rows: &Plain, kernel: Kernel, large: bool) -> (Vec<Part>, f64) 
     if let Some((others, _)) = chosen(rows, |i| rows.y[i] > 0.0) {
         let (rows, value) = super::piece::poisson(others, kernel, large);
         constant = value;
-        parts.push(Part { rows, kind: Kind::Poisson });
+        parts.push(CasePart { rows, kind: PartKind::Poisson });
     }
     (parts, constant)
 }
 
-impl Part {
+impl CasePart {
     fn own(&self, natural: &[f64]) -> [f64; 2] {
-        let Kind::Case { own } = self.kind else { return [0.0; 2] };
+        let PartKind::Case { own } = self.kind else { return [0.0; 2] };
         own.map(|place| place.map_or(0.0, |k| natural[k]))
     }
 
     /// Adds the rows' log-likelihoods at these points.
     fn add_values(&self, points: &[(&[f64], Vec<f64>)], may_share: bool, sums: &mut [f64]) {
         let out = match self.kind {
-            Kind::Poisson => {
+            PartKind::Poisson => {
                 let points: Vec<(&[f64], f64)> = points.iter().map(|(b, _)| (*b, 0.0)).collect();
                 chunk_values(&points, may_share, |points, out| self.rows.values(points, out))
             }
-            Kind::Case { .. } => {
+            PartKind::Case { .. } => {
                 let points: Vec<(&[f64], [f64; 2])> =
                     points.iter().map(|(b, natural)| (*b, self.own(natural))).collect();
                 chunk_values(&points, may_share, |points, out| self.rows.case_values(points, out))
@@ -294,14 +303,14 @@ impl Part {
         sums.iter_mut().zip(out).for_each(|(sum, value)| *sum += value);
     }
 
-    fn add_sums(&self, beta: &[f64], natural: &[f64], hessian: bool, sums: &mut Sums) {
+    fn add_sums(&self, beta: &[f64], natural: &[f64], hessian: bool, sums: &mut CaseDerivatives) {
         let found = match self.kind {
-            Kind::Case { .. } => self.rows.case_sums(beta, self.own(natural), hessian),
-            Kind::Poisson if hessian => {
+            PartKind::Case { .. } => self.rows.case_sums(beta, self.own(natural), hessian),
+            PartKind::Poisson if hessian => {
                 let (at, _) = self.rows.expand(beta, 0.0);
                 without_own(at)
             }
-            Kind::Poisson => {
+            PartKind::Poisson => {
                 let mut gradient = vec![0.0; beta.len()];
                 let (value, _) = self.rows.gradient(beta, 0.0, &mut gradient);
                 without_own(Expansion { value, gradient, hessian: Matrix::zeros(0, 0) })
@@ -318,7 +327,11 @@ fn without_own(at: Expansion) -> CaseSums {
 }
 
 /// The values of all parts at these points, one after the other.
-pub(super) fn values(parts: &[Part], points: &[(&[f64], Vec<f64>)], may_share: bool) -> Vec<f64> {
+pub(super) fn values(
+    parts: &[CasePart],
+    points: &[(&[f64], Vec<f64>)],
+    may_share: bool,
+) -> Vec<f64> {
     let mut sums = vec![0.0; points.len()];
     parts.iter().for_each(|part| part.add_values(points, may_share, &mut sums));
     sums
@@ -327,7 +340,7 @@ pub(super) fn values(parts: &[Part], points: &[(&[f64], Vec<f64>)], may_share: b
 /// A log-likelihood and its derivatives in β and in the natural own parameters: cutpoints, not the logarithms of the gaps
 /// between them.
 #[derive(Debug, Clone)]
-pub(super) struct Sums {
+pub(super) struct CaseDerivatives {
     pub value: f64,
     pub gradient: Vec<f64>,
     pub hessian: Matrix,
@@ -337,10 +350,10 @@ pub(super) struct Sums {
     pub cross: Vec<Vec<f64>>,
 }
 
-impl Sums {
-    fn zeros(columns: usize, own: usize, hessian: bool) -> Sums {
+impl CaseDerivatives {
+    fn zeros(columns: usize, own: usize, hessian: bool) -> CaseDerivatives {
         let second = if hessian { columns } else { 0 };
-        Sums {
+        CaseDerivatives {
             value: 0.0,
             gradient: vec![0.0; columns],
             hessian: Matrix::zeros(second, second),
@@ -351,19 +364,19 @@ impl Sums {
     }
 
     /// Of all parts of a chunk.
-    pub fn of(parts: &[Part], beta: &[f64], natural: &[f64], hessian: bool) -> Sums {
-        let mut sums = Sums::zeros(beta.len(), natural.len(), hessian);
+    pub fn of(parts: &[CasePart], beta: &[f64], natural: &[f64], hessian: bool) -> CaseDerivatives {
+        let mut sums = CaseDerivatives::zeros(beta.len(), natural.len(), hessian);
         parts.iter().for_each(|part| part.add_sums(beta, natural, hessian, &mut sums));
         sums
     }
 
-    fn take(&mut self, found: &CaseSums, kind: Kind, hessian: bool) {
+    fn take(&mut self, found: &CaseSums, kind: PartKind, hessian: bool) {
         self.value += found.value;
         add(&mut self.gradient, &found.gradient);
         if hessian {
             self.hessian.add_scaled(1.0, &found.hessian);
         }
-        let Kind::Case { own } = kind else { return };
+        let PartKind::Case { own } = kind else { return };
         for (k, place) in own.into_iter().enumerate() {
             let Some(place) = place else { continue };
             self.own[place] += found.own[k];
@@ -379,7 +392,7 @@ impl Sums {
     }
 
     /// The sum of all chunks', in their order.
-    pub fn total(all: Vec<Sums>) -> Option<Sums> {
+    pub fn total(all: Vec<CaseDerivatives>) -> Option<CaseDerivatives> {
         let mut value = Compensated::default();
         all.iter().for_each(|part| value.add(part.value));
         let mut sum = all.into_iter().reduce(|mut sum, part| {
@@ -405,7 +418,7 @@ impl Sums {
     }
 
     /// From cutpoints to the first of them and the logarithms of the gaps.
-    pub fn in_gaps(mut self, family: Family, gaps: &[f64]) -> Sums {
+    pub fn in_gaps(mut self, family: Family, gaps: &[f64]) -> CaseDerivatives {
         if !family.is_ordinal() {
             return self;
         }

@@ -32,7 +32,7 @@ pub fn over_chunks<T: Send>(chunks: usize, work: impl Fn(usize) -> T + Sync + Se
 }
 
 /// What the rows of a chunk are kept as.
-pub trait Kept: Sized + Send + Sync {
+pub trait KeptRows: Sized + Send + Sync {
     /// Takes it out of a piece that has it.
     fn of(piece: Piece) -> Option<Self>;
 }
@@ -58,7 +58,7 @@ pub struct Away {
     pub ranges: Vec<Range<usize>>,
 }
 
-impl<R: Kept> Chunks<R> {
+impl<R: KeptRows> Chunks<R> {
     /// All chunks, `None` for those that `away` knows how to build.
     pub fn new(held: Vec<Option<R>>, away: Option<Away>) -> Chunks<R> {
         Chunks { held, away: away.map(Box::new), failure: Mutex::default() }

@@ -40,21 +40,21 @@ struct Columns {
     /// table lends.
     numbers: Vec<u32>,
     /// Who lends them.
-    lender: Option<Arc<Plain>>,
+    lender: Option<Arc<TableColumns>>,
     /// Whole blocks of rows each, with their columns unless there was no room.
     stores: Vec<(Range<usize>, Slot)>,
 }
 
 /// Columns of a table, by their numbers; `None` is the intercept's.
 #[derive(Debug)]
-struct Plain {
+struct TableColumns {
     table: Arc<Table>,
     columns: Vec<Option<usize>>,
 }
 
-impl Plain {
+impl TableColumns {
     /// The columns of a design that a table has as they are, and their numbers.
-    fn of(design: &Recipe, table: &Arc<Table>) -> (Plain, Vec<u32>) {
+    fn of(design: &Recipe, table: &Arc<Table>) -> (TableColumns, Vec<u32>) {
         let place = |number: usize| match design.column_as_it_is(number)? {
             None => Some(None),
             Some(name) => {
@@ -65,11 +65,11 @@ impl Plain {
         };
         let found = (0..design.columns.len()).filter_map(|j| Some((place(j)?, j as u32)));
         let (columns, numbers) = found.unzip();
-        (Plain { table: table.clone(), columns }, numbers)
+        (TableColumns { table: table.clone(), columns }, numbers)
     }
 }
 
-impl Lender for Plain {
+impl Lender for TableColumns {
     fn column(&self, place: usize) -> Values<'_> {
         match self.columns[place].map(|column| &self.table.columns()[column]) {
             Some(Column::Single(values)) => Values::Single(values),
@@ -211,14 +211,14 @@ impl Common {
             if rows * (self.design.columns.len() * size_of::<f64>()) as f64 <= self.copied {
                 return None;
             }
-            let (lender, numbers) = Plain::of(&self.design, table);
+            let (lender, numbers) = TableColumns::of(&self.design, table);
             Some(self.stores(numbers, Some(Arc::new(lender))))
         });
         found.as_ref()
     }
 
     /// Stores of these columns, none of them made.
-    fn stores(&self, numbers: Vec<u32>, lender: Option<Arc<Plain>>) -> Columns {
+    fn stores(&self, numbers: Vec<u32>, lender: Option<Arc<TableColumns>>) -> Columns {
         let ranges = self.data.batches(chunk_rows(numbers.len()));
         let stores = ranges.into_iter().map(|range| (range, OnceLock::new())).collect();
         Columns { numbers, lender, stores }

@@ -69,12 +69,12 @@ impl GPrior {
     pub fn spread(self, observations: f64, coefficients: usize, scale: f64) -> GSpread {
         let n = observations;
         let law = match self {
-            GPrior::Unit => Law::At(n),
-            GPrior::Fixed { g } => Law::At(g),
-            GPrior::Jzs { r } => Law::InverseGamma { rate: 0.5 * n * r * r },
-            GPrior::HyperG { a } => Law::Hyper { a, unit: 1.0 },
-            GPrior::HyperGn { a } => Law::Hyper { a, unit: n },
-            GPrior::Robust => Law::Robust { least: (n + 1.0) / (coefficients as f64 + 1.0) },
+            GPrior::Unit => GLaw::At(n),
+            GPrior::Fixed { g } => GLaw::At(g),
+            GPrior::Jzs { r } => GLaw::InverseGamma { rate: 0.5 * n * r * r },
+            GPrior::HyperG { a } => GLaw::Hyper { a, unit: 1.0 },
+            GPrior::HyperGn { a } => GLaw::Hyper { a, unit: n },
+            GPrior::Robust => GLaw::Robust { least: (n + 1.0) / (coefficients as f64 + 1.0) },
         };
         GSpread { law, square: scale * scale }
     }
@@ -83,13 +83,13 @@ impl GPrior {
 /// How g is spread.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GSpread {
-    law: Law,
+    law: GLaw,
     /// What g is multiplied with.
     square: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Law {
+enum GLaw {
     At(f64),
     InverseGamma { rate: f64 },
     Hyper { a: f64, unit: f64 },
@@ -100,7 +100,7 @@ impl GSpread {
     /// g, where it is given.
     pub fn fixed(&self) -> Option<f64> {
         match self.law {
-            Law::At(g) => Some(self.square * g),
+            GLaw::At(g) => Some(self.square * g),
             _ => None,
         }
     }
@@ -109,20 +109,20 @@ impl GSpread {
     pub fn g(&self, v: f64) -> f64 {
         self.square
             * match self.law {
-                Law::At(g) => g,
-                Law::InverseGamma { .. } => exp(v),
-                Law::Hyper { unit, .. } => unit * exp(v),
-                Law::Robust { least } => least - 1.0 + least * exp(v),
+                GLaw::At(g) => g,
+                GLaw::InverseGamma { .. } => exp(v),
+                GLaw::Hyper { unit, .. } => unit * exp(v),
+                GLaw::Robust { least } => least - 1.0 + least * exp(v),
             }
     }
 
     /// The log density of v; 0 where g is given.
     pub fn log_density(&self, v: f64) -> f64 {
         match self.law {
-            Law::At(_) => 0.0,
-            Law::InverseGamma { rate } => 0.5 * (log(rate) - v) - lgamma(0.5) - rate * exp(-v),
-            Law::Hyper { a, .. } => log(0.5 * (a - 2.0)) + v - 0.5 * a * softplus(v),
-            Law::Robust { .. } => -std::f64::consts::LN_2 + v - 1.5 * softplus(v),
+            GLaw::At(_) => 0.0,
+            GLaw::InverseGamma { rate } => 0.5 * (log(rate) - v) - lgamma(0.5) - rate * exp(-v),
+            GLaw::Hyper { a, .. } => log(0.5 * (a - 2.0)) + v - 0.5 * a * softplus(v),
+            GLaw::Robust { .. } => -std::f64::consts::LN_2 + v - 1.5 * softplus(v),
         }
     }
 
@@ -130,10 +130,10 @@ impl GSpread {
     pub fn v(&self, g: f64) -> f64 {
         let g = g / self.square;
         match self.law {
-            Law::At(_) => 0.0,
-            Law::InverseGamma { .. } => log(g),
-            Law::Hyper { unit, .. } => log(g / unit),
-            Law::Robust { least } => log((g + 1.0 - least).max(1e-3) / least),
+            GLaw::At(_) => 0.0,
+            GLaw::InverseGamma { .. } => log(g),
+            GLaw::Hyper { unit, .. } => log(g / unit),
+            GLaw::Robust { least } => log((g + 1.0 - least).max(1e-3) / least),
         }
     }
 }

@@ -1,9 +1,10 @@
 //! The likelihood of one shard's rows under one model.
 
 use super::begun::Begun;
-use super::cases::{self, Known, Part};
-use super::chunks::{Away, Chunks, Kept};
-use super::piece::{Outcomes, Piece, PieceBody, has_large_counts};
+use super::cases::{self, CasePart, Known};
+use super::chunks::{Away, Chunks, KeptRows};
+use super::multinomial::{self, ClassRows, Coefficients};
+use super::piece::{DistinctCounts, Piece, PieceBody, has_large_counts};
 use crate::data::{Design, ShardData};
 use crate::kernel::{Extra, Kernel, Rows};
 use crate::math::{Compensated, Matrix};
@@ -23,26 +24,33 @@ pub struct Likelihood {
     coefficients: usize,
     /// The family's own parameters, where they are held fixed.
     own: Vec<Option<f64>>,
-    body: Body,
+    body: LikelihoodBody,
 }
 
-impl Kept for Rows {
+impl KeptRows for Rows {
     fn of(piece: Piece) -> Option<Rows> {
         piece.into_rows()
     }
 }
 
-impl Kept for Vec<Part> {
-    fn of(piece: Piece) -> Option<Vec<Part>> {
+impl KeptRows for Vec<CasePart> {
+    fn of(piece: Piece) -> Option<Vec<CasePart>> {
         piece.into_parts()
     }
 }
 
+impl KeptRows for Vec<ClassRows> {
+    fn of(piece: Piece) -> Option<Vec<ClassRows>> {
+        piece.into_classes()
+    }
+}
+
 #[derive(Debug)]
-enum Body {
+enum LikelihoodBody {
     Gaussian(Gaussian),
-    Rows { chunks: Chunks<Rows>, constant: f64, outcomes: Option<Outcomes> },
-    Cases { family: Family, chunks: Chunks<Vec<Part>>, known: Known },
+    Rows { chunks: Chunks<Rows>, constant: f64, outcomes: Option<DistinctCounts> },
+    Cases { family: Family, chunks: Chunks<Vec<CasePart>>, known: Known },
+    Classes { chunks: Chunks<Vec<ClassRows>>, shape: Coefficients },
 }
 
 /// The log dispersions that are told apart. Below, doubles end; above, the likelihood has reached its limit,
@@ -53,8 +61,8 @@ const DISPERSIONS: (f64, f64) = (-700.0, 600.0);
 const POINTS: usize = 128;
 
 impl Likelihood {
-    /// Builds the likelihood of these rows. `fixed[j]` holds coefficient j, `fixed_extra` the
-    /// family's own parameter. `kernel` is whose instructions evaluations use.
+    /// Builds the likelihood of these rows. `fixed[j]` holds coefficient j (of a multinomial model class after class),
+    /// `fixed_extra` the family's own parameter. `kernel` is whose instructions evaluations use.
     pub fn new(
         family: Family,
         design: Design,
@@ -104,6 +112,7 @@ impl Likelihood {
         let coefficients = pieces[0].coefficients;
         let (mut parts, mut held, mut cases) = (Vec::new(), Vec::new(), Vec::new());
         let mut all_known = Known::default();
+        let (mut classes, mut coefficients_of) = (Vec::new(), None);
         let (mut constant, mut outcomes) = (0.0, None);
         for piece in pieces {
             match piece.body {
@@ -112,24 +121,32 @@ impl Likelihood {
                     cases.push(parts);
                     all_known.add(&known);
                 }
+                PieceBody::Classes { rows, shape } => {
+                    classes.push(rows);
+                    coefficients_of.get_or_insert(shape);
+                }
                 PieceBody::Rows { rows, constant: own, outcomes: theirs } => {
                     held.push(rows);
                     constant += own;
                     if let Some(theirs) = theirs {
-                        outcomes.get_or_insert_with(Outcomes::default).add(&theirs);
+                        outcomes.get_or_insert_with(DistinctCounts::default).add(&theirs);
                     }
                 }
             }
         }
+        if let Some(shape) = coefficients_of {
+            let body = LikelihoodBody::Classes { chunks: Chunks::new(classes, away), shape };
+            return Likelihood { observations, distinct, coefficients, own, body };
+        }
         let body = match parts.is_empty() {
             true if !cases.is_empty() => {
-                Body::Cases { family, chunks: Chunks::new(cases, away), known: all_known }
+                LikelihoodBody::Cases { family, chunks: Chunks::new(cases, away), known: all_known }
             }
             false => {
                 let free: Vec<usize> = (0..coefficients).collect();
-                Body::Gaussian(Centred::merge(parts.iter()).gaussian(&free, &[]))
+                LikelihoodBody::Gaussian(Centred::merge(parts.iter()).gaussian(&free, &[]))
             }
-            true => Body::Rows { chunks: Chunks::new(held, away), constant, outcomes },
+            true => LikelihoodBody::Rows { chunks: Chunks::new(held, away), constant, outcomes },
         };
         Likelihood { observations, distinct, coefficients, own, body }
     }
@@ -142,33 +159,35 @@ impl Likelihood {
             distinct: coefficients + 1,
             coefficients,
             own: vec![fixed_log_sd],
-            body: Body::Gaussian(gaussian),
+            body: LikelihoodBody::Gaussian(gaussian),
         }
     }
 
     /// Why rows could not be fetched again, if that happened: evaluations since then are worth nothing.
     pub fn take_failure(&self) -> Option<Error> {
         match &self.body {
-            Body::Gaussian(_) => None,
-            Body::Rows { chunks, .. } => chunks.take_failure(),
-            Body::Cases { chunks, .. } => chunks.take_failure(),
+            LikelihoodBody::Gaussian(_) => None,
+            LikelihoodBody::Rows { chunks, .. } => chunks.take_failure(),
+            LikelihoodBody::Cases { chunks, .. } => chunks.take_failure(),
+            LikelihoodBody::Classes { chunks, .. } => chunks.take_failure(),
         }
     }
 
     /// X'X over the free coefficients.
     pub fn gram(&self) -> Matrix {
         match &self.body {
-            Body::Gaussian(gaussian) => gaussian.gram(),
-            Body::Rows { chunks, .. } => {
+            LikelihoodBody::Gaussian(gaussian) => gaussian.gram(),
+            LikelihoodBody::Classes { chunks, shape } => multinomial::gram(chunks, shape),
+            LikelihoodBody::Rows { chunks, .. } => {
                 let mut sum = Matrix::zeros(self.coefficients, self.coefficients);
                 for part in chunks.map(|rows, _| rows.gram()).unwrap_or_default() {
                     sum.add_scaled(1.0, &part);
                 }
                 sum
             }
-            Body::Cases { chunks, .. } => {
+            LikelihoodBody::Cases { chunks, .. } => {
                 let mut sum = Matrix::zeros(self.coefficients, self.coefficients);
-                let grams = |parts: &Vec<Part>| -> Vec<Matrix> {
+                let grams = |parts: &Vec<CasePart>| -> Vec<Matrix> {
                     parts.iter().map(|part| part.rows.gram()).collect()
                 };
                 for part in chunks.map(|parts, _| grams(parts)).unwrap_or_default().iter().flatten()
@@ -180,10 +199,11 @@ impl Likelihood {
         }
     }
 
-    /// The family, where rows are of several kinds.
+    /// The family, where rows are of several kinds or classes.
     pub fn cases(&self) -> Option<Family> {
         match &self.body {
-            Body::Cases { family, .. } => Some(*family),
+            LikelihoodBody::Cases { family, .. } => Some(*family),
+            LikelihoodBody::Classes { .. } => Some(Family::Multinomial),
             _ => None,
         }
     }
@@ -192,7 +212,7 @@ impl Likelihood {
     /// several kinds, and where there was no room for all.
     pub fn rows(&self) -> Option<Vec<&Rows>> {
         match &self.body {
-            Body::Rows { chunks, .. } => chunks.held(),
+            LikelihoodBody::Rows { chunks, .. } => chunks.held(),
             _ => None,
         }
     }
@@ -200,7 +220,7 @@ impl Likelihood {
     /// The Gaussian itself, and log σ where it is held fixed; `None` for other families.
     pub fn gaussian(&self) -> Option<(&Gaussian, Option<f64>)> {
         match &self.body {
-            Body::Gaussian(gaussian) => Some((gaussian, self.fixed_extra())),
+            LikelihoodBody::Gaussian(gaussian) => Some((gaussian, self.fixed_extra())),
             _ => None,
         }
     }
@@ -209,7 +229,7 @@ impl Likelihood {
     pub fn dim(&self) -> usize {
         self.coefficients
             + match &self.body {
-                Body::Cases { .. } => self.own.iter().filter(|own| own.is_none()).count(),
+                LikelihoodBody::Cases { .. } => self.own.iter().filter(|own| own.is_none()).count(),
                 _ => usize::from(self.has_free_extra()),
             }
     }
@@ -222,9 +242,9 @@ impl Likelihood {
     fn has_free_extra(&self) -> bool {
         self.fixed_extra().is_none()
             && match &self.body {
-                Body::Gaussian(_) => true,
-                Body::Rows { outcomes, .. } => outcomes.is_some(),
-                Body::Cases { .. } => false,
+                LikelihoodBody::Gaussian(_) => true,
+                LikelihoodBody::Rows { outcomes, .. } => outcomes.is_some(),
+                LikelihoodBody::Cases { .. } | LikelihoodBody::Classes { .. } => false,
             }
     }
 
@@ -244,14 +264,15 @@ impl Likelihood {
     /// Sums over rows of several kinds.
     fn case_sums(
         &self,
-        (family, chunks, known): (Family, &Chunks<Vec<Part>>, &Known),
+        (family, chunks, known): (Family, &Chunks<Vec<CasePart>>, &Known),
         theta: &[f64],
         hessian: bool,
-    ) -> Option<cases::Sums> {
+    ) -> Option<cases::CaseDerivatives> {
         let (beta, own) = self.all_own(theta);
         let (natural, gaps) = cases::natural(family, &own);
-        let parts = chunks.map(|parts, _| cases::Sums::of(parts, beta, &natural, hessian));
-        let mut sums = cases::Sums::total(parts?)?;
+        let parts =
+            chunks.map(|parts, _| cases::CaseDerivatives::of(parts, beta, &natural, hessian));
+        let mut sums = cases::CaseDerivatives::total(parts?)?;
         sums.add_known(known, family, &natural);
         Some(sums.in_gaps(family, &gaps))
     }
@@ -265,7 +286,7 @@ impl Likelihood {
     /// log p(y|θ) at each of these points. NaN only where a linear predictor overflows, or rows could not
     /// be fetched.
     pub fn values(&self, thetas: &[&[f64]], out: &mut [f64]) {
-        if let Body::Cases { family, chunks, known } = &self.body {
+        if let LikelihoodBody::Cases { family, chunks, known } = &self.body {
             let mut points: Vec<(&[f64], Vec<f64>)> = Vec::new();
             for theta in thetas {
                 let (beta, own) = self.all_own(theta);
@@ -279,14 +300,20 @@ impl Likelihood {
             }
             return;
         }
+        if let LikelihoodBody::Classes { chunks, shape } = &self.body {
+            return match multinomial::values(chunks, shape, thetas) {
+                Some(values) => out.copy_from_slice(&values),
+                None => out.fill(f64::NAN),
+            };
+        }
         let points: Vec<(&[f64], f64)> = thetas.iter().map(|theta| self.parts(theta)).collect();
         match &self.body {
-            Body::Gaussian(gaussian) => {
+            LikelihoodBody::Gaussian(gaussian) => {
                 for (out, (beta, log_sd)) in out.iter_mut().zip(points) {
                     *out = gaussian.value(beta, log_sd);
                 }
             }
-            Body::Rows { chunks, constant, outcomes } => {
+            LikelihoodBody::Rows { chunks, constant, outcomes } => {
                 let clamp = |(beta, a): (_, f64)| (beta, a.clamp(DISPERSIONS.0, DISPERSIONS.1));
                 let points: Vec<(&[f64], f64)> = points.into_iter().map(clamp).collect();
                 let parts = chunks.map(|rows, may_share| values(rows, &points, may_share));
@@ -298,7 +325,7 @@ impl Likelihood {
                     *out = sum.value() + own + constant;
                 }
             }
-            Body::Cases { .. } => {}
+            LikelihoodBody::Cases { .. } | LikelihoodBody::Classes { .. } => {}
         }
     }
 
@@ -306,9 +333,16 @@ impl Likelihood {
     pub fn gradient(&self, theta: &[f64], gradient: &mut [f64]) -> f64 {
         let (beta, extra) = self.parts(theta);
         let (chunks, constant, outcomes) = match &self.body {
-            Body::Gaussian(gaussian) => return gaussian.gradient(beta, extra, gradient),
-            Body::Rows { chunks, constant, outcomes } => (chunks, constant, outcomes),
-            Body::Cases { family, chunks, known } => {
+            LikelihoodBody::Gaussian(gaussian) => return gaussian.gradient(beta, extra, gradient),
+            LikelihoodBody::Rows { chunks, constant, outcomes } => (chunks, constant, outcomes),
+            LikelihoodBody::Classes { chunks, shape } => {
+                let Some(at) = multinomial::expand(chunks, shape, theta, false) else {
+                    return f64::NAN;
+                };
+                gradient.copy_from_slice(&at.gradient);
+                return at.value;
+            }
+            LikelihoodBody::Cases { family, chunks, known } => {
                 let Some(sums) = self.case_sums((*family, chunks, known), theta, false) else {
                     return f64::NAN;
                 };
@@ -349,14 +383,22 @@ impl Likelihood {
     pub fn expand(&self, theta: &[f64]) -> Expansion {
         let (beta, extra) = self.parts(theta);
         match &self.body {
-            Body::Gaussian(gaussian) => gaussian.expand(beta, extra, self.has_free_extra()),
-            Body::Cases { family, chunks, known } => {
+            LikelihoodBody::Gaussian(gaussian) => {
+                gaussian.expand(beta, extra, self.has_free_extra())
+            }
+            LikelihoodBody::Classes { chunks, shape } => {
+                multinomial::expand(chunks, shape, theta, true).unwrap_or_else(|| Expansion {
+                    value: f64::NAN,
+                    ..Expansion::zeros(theta.len())
+                })
+            }
+            LikelihoodBody::Cases { family, chunks, known } => {
                 match self.case_sums((*family, chunks, known), theta, true) {
                     Some(sums) => sums.expansion(&self.free_own()),
                     None => Expansion { value: f64::NAN, ..Expansion::zeros(theta.len()) },
                 }
             }
-            Body::Rows { chunks, constant, outcomes } => {
+            LikelihoodBody::Rows { chunks, constant, outcomes } => {
                 let a = extra.clamp(DISPERSIONS.0, DISPERSIONS.1);
                 let parts = chunks.map(|rows, _| rows.expand(beta, a));
                 let Some((mut out, in_extra)) = parts.and_then(sum_expansions) else {
@@ -456,7 +498,7 @@ pub fn link_of_mean(family: Family, mean: f64, observations: f64) -> f64 {
         }
         Family::Beta => log(mean / (1.0 - mean)),
         Family::Gaussian | Family::StudentT => mean,
-        Family::CumulativeLogit | Family::CumulativeProbit => 0.0,
+        Family::CumulativeLogit | Family::CumulativeProbit | Family::Multinomial => 0.0,
         Family::Poisson | Family::NegativeBinomial | Family::ZeroInflatedPoisson => {
             log(mean.max(edge))
         }

@@ -19,7 +19,7 @@ pub(super) struct Merged {
 
 /// What becomes of rows that agree in all but the outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum MergeBy {
     /// They are merged.
     Summed,
     /// They are merged, and it is told what counts lose by that.
@@ -34,7 +34,7 @@ impl Merged {
         y: Vec<f64>,
         offset: Vec<f64>,
         weights: Vec<f64>,
-        outcome: Outcome,
+        outcome: MergeBy,
     ) -> Merged {
         let views: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
         let hopeless = |rows: Vec<usize>| is_hopeless(&rows, &views, Some(&offset), |k| rows[k]);
@@ -49,11 +49,11 @@ impl Merged {
         y: &[f64],
         offset: &[f64],
         weights: &[f64],
-        outcome: Outcome,
+        outcome: MergeBy,
     ) -> Merged {
         let n = y.len();
         let mut hashes = vec![START; n];
-        let key = if outcome == Outcome::Apart { y } else { offset };
+        let key = if outcome == MergeBy::Apart { y } else { offset };
         for values in columns.iter().map(|c| c.as_slice()).chain([offset, key]) {
             hashes.iter_mut().zip(values).for_each(|(h, v)| *h = hash(*h, *v));
         }
@@ -76,7 +76,7 @@ impl Merged {
             });
             count[slot] += weights[i];
             total[slot] += weights[i] * y[i];
-            if outcome == Outcome::Counted {
+            if outcome == MergeBy::Counted {
                 home.push((i, slot));
             }
         }
@@ -164,7 +164,7 @@ mod tests {
     fn merged(n: usize, x: impl Fn(usize) -> [f64; 2]) -> Merged {
         let column = |j: usize| (0..n).map(|i| x(i)[j]).collect();
         let y = (0..n).map(|i| f64::from(i % 3 == 0)).collect();
-        Merged::new(vec![column(0), column(1)], y, vec![0.0; n], vec![1.0; n], Outcome::Summed)
+        Merged::new(vec![column(0), column(1)], y, vec![0.0; n], vec![1.0; n], MergeBy::Summed)
     }
 
     #[test]

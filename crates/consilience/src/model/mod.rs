@@ -8,10 +8,12 @@ mod common;
 pub mod coordinates;
 mod g_prior;
 pub mod gaussian;
+pub mod groups;
 mod joint;
 pub mod likelihood;
 mod log_likelihood;
 mod merge;
+mod multinomial;
 mod notation;
 mod piece;
 pub mod prior;
@@ -28,18 +30,21 @@ pub use common::Common;
 pub use coordinates::{Coordinates, Warped};
 pub use g_prior::{GPrior, GSpread};
 pub use gaussian::{AroundMeans, Gaussian};
+pub use groups::Groups;
 pub use joint::{Joint, Tie};
 pub use likelihood::Likelihood;
 use likelihood::chunk_values;
 pub use log_likelihood::{Foreign, LogLikelihood};
-pub(crate) use piece::refuse_outcomes;
+pub(crate) use piece::{NO_OFFSET, refuse_outcomes};
 pub use prior::Prior;
 pub use regression::Regression;
 pub use share::Share;
 pub use subposterior::Subposterior;
 
+use crate::data::Effects;
 use crate::math::fingerprint;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// A parameter with its prior, which may hold it fixed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -108,9 +113,15 @@ impl Model {
         }
     }
 
-    /// Whether it is Gaussian.
+    /// What varies between groups, if anything does.
+    pub fn effects(&self) -> Option<&Effects> {
+        self.regression()?.design.effects.as_ref()
+    }
+
+    /// Whether it is Gaussian with nothing that varies between groups: then its rows are as good as their sums of
+    /// squares.
     pub fn is_gaussian(&self) -> bool {
-        self.family() == Some(Family::Gaussian)
+        self.family() == Some(Family::Gaussian) && self.effects().is_none()
     }
 
     /// Whether its outcome is a class (0 or 1).
@@ -172,7 +183,7 @@ impl Model {
         let light = |p: &Parameter| matches!(p.prior, Prior::Normal { .. } | Prior::Laplace { .. });
         let held = self.own_parameters().iter().all(|p| p.prior.fixed().is_some());
         let concave = self.family().is_some_and(Family::is_log_concave);
-        held && concave && self.free().all(light)
+        held && concave && self.effects().is_none() && self.free().all(light)
     }
 
     /// The number, among the free ones, of the parameter that says how large misfits may be, and a value of
@@ -180,7 +191,8 @@ impl Model {
     pub fn noise(&self) -> Option<(usize, f64)> {
         let (regression, own) = (self.regression()?, self.own_parameter()?);
         // Cutpoints and shares of zeros are no noise.
-        let own = Some(own).filter(|own| own.name.starts_with("log_"))?;
+        let is_family_s = regression.family.has_own(&own.name);
+        let own = Some(own).filter(|own| is_family_s && own.name.starts_with("log_"))?;
         let coefficients = self.coefficients().iter().filter(|p| p.prior.fixed().is_none());
         own.prior.fixed().is_none().then(|| (coefficients.count(), regression.noise()))
     }
@@ -208,6 +220,17 @@ impl Model {
         model
     }
 
+    /// The same model with twice the nodes in its quadrature over effects of groups, if it has any.
+    pub fn with_twice_the_nodes(&self) -> Model {
+        let mut model = self.clone();
+        if let Body::Regression(regression) = &mut model.body
+            && let Some(effects) = &mut Arc::make_mut(&mut regression.design).effects
+        {
+            effects.nodes = 2 * effects.nodes();
+        }
+        model
+    }
+
     /// log ∫ p(θ)ʷ dθ; `None` where a prior's power has no finite integral.
     pub fn log_alpha(&self, w: f64) -> Option<f64> {
         self.free().map(|p| p.prior.log_alpha(w)).sum()
@@ -225,6 +248,9 @@ impl Model {
                 continue;
             }
             start.push(match j < columns {
+                false if j >= columns + regression.family_own_count() => {
+                    regression.start_of_effects(j - columns - regression.family_own_count())
+                }
                 false => regression.start_of(&parameter.name),
                 true if carriers.contains(&j) => level,
                 true => 0.0,

@@ -4,8 +4,9 @@ use crate::data::{Design, Recipe, Table};
 use crate::kernel::{Kernel, Rows};
 use crate::math::Compensated;
 use crate::math::counts::{Dispersion, saturated};
-use crate::model::cases::{Known, Part, Plain, parts};
-use crate::model::merge::{Merged, Outcome};
+use crate::model::cases::{CasePart, Known, UnmergedRows, parts};
+use crate::model::merge::{MergeBy, Merged};
+use crate::model::multinomial::{ClassRows, Coefficients, by_class};
 use crate::model::{Centred, Family, Parameter, Regression};
 use crate::{Error, Result};
 use libm::lgamma;
@@ -28,12 +29,17 @@ pub(super) enum PieceBody {
     Rows {
         rows: Option<Rows>,
         constant: f64,
-        outcomes: Option<Outcomes>,
+        outcomes: Option<DistinctCounts>,
     },
     /// Rows of several kinds; none if there was no room to hold them.
     Cases {
-        parts: Option<Vec<Part>>,
+        parts: Option<Vec<CasePart>>,
         known: Known,
+    },
+    /// Rows of classes without an order; none if there was no room to hold them.
+    Classes {
+        rows: Option<Vec<ClassRows>>,
+        shape: Coefficients,
     },
 }
 
@@ -72,6 +78,9 @@ impl Whole {
     }
 }
 
+/// Why a multinomial model has no offset.
+pub(crate) const NO_OFFSET: &str = "a multinomial model has a linear predictor for every class but the first, and an offset does not say which it belongs to; leave offset() out, or use family = \"logistic\" for two classes";
+
 /// Fails at the place of an outcome that the family cannot have.
 pub(crate) fn refuse_outcomes(
     family: Family,
@@ -79,6 +88,9 @@ pub(crate) fn refuse_outcomes(
     design: &Design,
     table: &Table,
 ) -> Result<()> {
+    if family == Family::Multinomial && design.offset.is_some() {
+        return Err(Error::input(NO_OFFSET));
+    }
     // Outcomes of several numbers were looked at when they were put together.
     let outcomes = if design.second.is_some() { &[][..] } else { &design.response };
     for (row, &y) in outcomes.iter().enumerate() {
@@ -102,8 +114,8 @@ impl Piece {
         Ok(Piece::new(whole.family, design, &whole.fixed, whole.large, whole.kernel))
     }
 
-    /// The rows of a design. `fixed[j]` holds coefficient j. `large` is whether the laws of large counts are
-    /// taken, which has to be the same for all pieces of a likelihood.
+    /// The rows of a design. `fixed[j]` holds coefficient j, of a multinomial model class after class. `large` is whether
+    /// the laws of large counts are taken, which has to be the same for all pieces of a likelihood.
     pub fn new(
         family: Family,
         design: Design,
@@ -115,6 +127,19 @@ impl Piece {
         let n = y.len();
         let weights = design.weights.unwrap_or_else(|| vec![1.0; n]);
         let mut offset = design.offset.unwrap_or_else(|| vec![0.0; n]);
+        if family == Family::Multinomial {
+            let shape = Coefficients::new(design.columns.len(), fixed);
+            let (observations, columns) = (weights.iter().sum(), design.columns);
+            let rows =
+                UnmergedRows { columns, offset: vec![0.0; n], weights, y, second: design.second };
+            let rows = by_class(&rows, kernel);
+            return Piece {
+                observations,
+                coefficients: fixed.iter().filter(|value| value.is_none()).count(),
+                distinct: rows.iter().map(|part| part.rows.counts().len()).sum(),
+                body: PieceBody::Classes { rows: Some(rows), shape },
+            };
+        }
         let mut columns = Vec::new();
         for (column, value) in design.columns.into_iter().zip(fixed) {
             match value {
@@ -133,14 +158,14 @@ impl Piece {
             PieceBody::Gaussian(Centred::of_columns(&all, &weights, kernel))
         } else {
             if family.has_cases() {
-                let rows = Plain { columns, offset, weights, y, second: design.second };
+                let rows = UnmergedRows { columns, offset, weights, y, second: design.second };
                 let (parts, known) = parts(family, rows, kernel, large);
                 distinct = parts.iter().map(|part| part.rows.counts().len()).sum();
                 let body = PieceBody::Cases { parts: Some(parts), known };
                 return Piece { observations, coefficients, distinct, body };
             }
             if let Some(trials) = design.second {
-                let rows = Plain { columns, offset, weights, y, second: Some(trials) };
+                let rows = UnmergedRows { columns, offset, weights, y, second: Some(trials) };
                 let (rows, constant) = binomial(family, rows, kernel);
                 distinct = rows.counts().len();
                 let body = PieceBody::Rows { rows: Some(rows), constant, outcomes: None };
@@ -150,9 +175,9 @@ impl Piece {
                 Constant::new(family, &y, Some(&weights), large);
             // With r in it, what a negative binomial's row loses by a mean would be one more function of r.
             let outcome = match family {
-                Family::Poisson if large => Outcome::Counted,
-                Family::NegativeBinomial if large => Outcome::Apart,
-                _ => Outcome::Summed,
+                Family::Poisson if large => MergeBy::Counted,
+                Family::NegativeBinomial if large => MergeBy::Apart,
+                _ => MergeBy::Summed,
             };
             let merged = Merged::new(columns, y, offset, weights, outcome);
             sum.add(-merged.misfit);
@@ -172,8 +197,12 @@ impl Piece {
                 *rows = rows.take().filter(|rows| room(rows.memory()));
             }
             PieceBody::Cases { parts, .. } => {
-                let memory = |parts: &Vec<Part>| parts.iter().map(|p| p.rows.memory()).sum();
+                let memory = |parts: &Vec<CasePart>| parts.iter().map(|p| p.rows.memory()).sum();
                 *parts = parts.take().filter(|parts| room(memory(parts)));
+            }
+            PieceBody::Classes { rows, .. } => {
+                let memory = |parts: &Vec<ClassRows>| parts.iter().map(|p| p.rows.memory()).sum();
+                *rows = rows.take().filter(|rows| room(memory(rows)));
             }
             PieceBody::Gaussian(_) => {}
         }
@@ -187,8 +216,16 @@ impl Piece {
         }
     }
 
+    /// Rows of classes without an order.
+    pub fn into_classes(self) -> Option<Vec<ClassRows>> {
+        match self.body {
+            PieceBody::Classes { rows, .. } => rows,
+            _ => None,
+        }
+    }
+
     /// Rows of several kinds.
-    pub fn into_parts(self) -> Option<Vec<Part>> {
+    pub fn into_parts(self) -> Option<Vec<CasePart>> {
         match self.body {
             PieceBody::Cases { parts, .. } => parts,
             _ => None,
@@ -198,8 +235,8 @@ impl Piece {
 
 /// Successes out of trials: rows of a logistic or probit that are each shared by all trials, and Σ log of the ways in which
 /// successes can be among trials.
-fn binomial(family: Family, rows: Plain, kernel: Kernel) -> (Rows, f64) {
-    let Plain { columns, offset, weights, y, second } = rows;
+fn binomial(family: Family, rows: UnmergedRows, kernel: Kernel) -> (Rows, f64) {
+    let UnmergedRows { columns, offset, weights, y, second } = rows;
     let trials = second.unwrap_or_default();
     let mut ways = Compensated::default();
     for ((w, n), k) in weights.iter().zip(&trials).zip(&y) {
@@ -207,17 +244,17 @@ fn binomial(family: Family, rows: Plain, kernel: Kernel) -> (Rows, f64) {
     }
     // Rows are merged by columns and offset, whatever is summed: in both cases alike.
     let (again, beside) = (columns.clone(), (offset.clone(), weights.clone()));
-    let all = Merged::new(again, trials, beside.0, beside.1, Outcome::Summed);
+    let all = Merged::new(again, trials, beside.0, beside.1, MergeBy::Summed);
     let Merged { columns, offset, total, .. } =
-        Merged::new(columns, y, offset, weights, Outcome::Summed);
+        Merged::new(columns, y, offset, weights, MergeBy::Summed);
     (Rows::new(family, &columns, &offset, &all.total, &total, kernel), ways.value())
 }
 
 /// Poisson rows that are a part of others, and their constant.
-pub(super) fn poisson(rows: Plain, kernel: Kernel, large: bool) -> (Rows, f64) {
-    let Plain { columns, offset, weights, y, .. } = rows;
+pub(super) fn poisson(rows: UnmergedRows, kernel: Kernel, large: bool) -> (Rows, f64) {
+    let UnmergedRows { columns, offset, weights, y, .. } = rows;
     let Constant { mut sum, .. } = Constant::new(Family::Poisson, &y, Some(&weights), large);
-    let outcome = if large { Outcome::Counted } else { Outcome::Summed };
+    let outcome = if large { MergeBy::Counted } else { MergeBy::Summed };
     let merged = Merged::new(columns, y, offset, weights, outcome);
     sum.add(-merged.misfit);
     let Merged { columns, offset, count, total, .. } = merged;
@@ -232,7 +269,7 @@ pub(super) struct Constant {
     sum: Compensated,
     pub value: f64,
     /// Of a negative binomial.
-    pub outcomes: Option<Outcomes>,
+    pub outcomes: Option<DistinctCounts>,
 }
 
 impl Constant {
@@ -245,29 +282,29 @@ impl Constant {
             y.iter().enumerate().for_each(|(i, y)| sum.add(weight(i) * term(*y)));
         }
         let outcomes =
-            (family == Family::NegativeBinomial).then(|| Outcomes::new(y, weight, large));
+            (family == Family::NegativeBinomial).then(|| DistinctCounts::new(y, weight, large));
         Constant { sum, value: sum.value(), outcomes }
     }
 }
 
 /// The distinct outcomes of a negative binomial with their counts.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Outcomes {
+pub(super) struct DistinctCounts {
     counts: BTreeMap<u64, f64>,
     large: bool,
 }
 
-impl Outcomes {
-    fn new(y: &[f64], weight: impl Fn(usize) -> f64, large: bool) -> Outcomes {
+impl DistinctCounts {
+    fn new(y: &[f64], weight: impl Fn(usize) -> f64, large: bool) -> DistinctCounts {
         let mut counts = BTreeMap::new();
         for (i, y) in y.iter().enumerate() {
             *counts.entry(*y as u64).or_default() += weight(i);
         }
-        Outcomes { counts, large }
+        DistinctCounts { counts, large }
     }
 
     /// Takes in those of other rows.
-    pub fn add(&mut self, others: &Outcomes) {
+    pub fn add(&mut self, others: &DistinctCounts) {
         self.large |= others.large;
         for (y, count) in &others.counts {
             *self.counts.entry(*y).or_default() += count;

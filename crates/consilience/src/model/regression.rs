@@ -14,7 +14,8 @@ pub struct Regression {
     pub family: Family,
     /// How a table becomes a design.
     pub design: Arc<Recipe>,
-    /// The numbers of the model's own columns in it, in the model's order.
+    /// The numbers of the coefficients' columns in it, in the model's order: its own columns, and of a multinomial model all
+    /// of them for the second class, then for the third, and so on.
     pub active: Vec<u32>,
     /// Whose instructions evaluations use.
     pub kernel: Kernel,
@@ -26,25 +27,49 @@ impl Regression {
         &self.design.response
     }
 
-    /// One of its columns, counted from 0 in the model's order.
+    /// The predictors that a row has: one, or one for every class but the first.
+    pub fn predictors(&self) -> usize {
+        match (self.family, &self.response().kind) {
+            (Family::Multinomial, ResponseKind::Levels { levels }) => levels.len().max(2) - 1,
+            _ => 1,
+        }
+    }
+
+    /// The columns of each of them.
+    pub fn width(&self) -> usize {
+        self.active.len() / self.predictors()
+    }
+
+    /// Whether every predictor has the same columns.
+    pub(crate) fn is_even(&self) -> bool {
+        let width = self.width();
+        width * self.predictors() == self.active.len()
+            && self.active.iter().enumerate().all(|(j, own)| *own == self.active[j % width])
+    }
+
+    /// One of its coefficients' columns, counted from 0 in the model's order.
     pub fn column(&self, number: usize) -> &RecipeColumn {
         &self.design.columns[self.active[number] as usize]
     }
 
-    /// Its columns, in the model's order.
+    /// Its coefficients' columns, in the model's order.
     pub fn columns(&self) -> impl Iterator<Item = &RecipeColumn> {
         self.active.iter().map(|&j| &self.design.columns[j as usize])
     }
 
-    /// The design that has its own columns and no others.
+    /// The design that has its own columns, each once, and no others.
     pub fn recipe(&self) -> Recipe {
-        self.design.part(&self.active)
+        self.design.part(&self.active[..self.width()])
     }
 
     /// The outcome's mean on the scale of the linear predictor.
     pub(super) fn level(&self) -> f64 {
         let facts = self.response();
-        link_of_mean(self.family, facts.mean, facts.weight)
+        // Two classes are those of a logistic model; of more, their mean says nothing.
+        let two = self.family == Family::Multinomial
+            && matches!(&facts.kind, ResponseKind::Levels { levels } if levels.len() == 2);
+        let family = if two { Family::Logistic } else { self.family };
+        link_of_mean(family, facts.mean, facts.weight)
     }
 
     /// Where a search for the family's own parameter starts.
@@ -77,10 +102,28 @@ impl Regression {
         if own == "cut" { (0.5 - mean) * gap } else { libm::log(gap) }
     }
 
-    /// How many parameters of its own the family has.
+    /// Where a search for a parameter of the effects starts: they are less than the outcome's own spread.
+    pub(super) fn start_of_effects(&self, number: usize) -> f64 {
+        let effects = self.design.effects.as_ref();
+        let unit = match (self.family, effects.map(|effects| effects.intercept)) {
+            (Family::Gaussian, Some(true)) if number == 0 && self.response().sd > 0.0 => {
+                libm::log(self.response().sd)
+            }
+            _ => 0.0,
+        };
+        if number == 2 { 0.0 } else { unit - 1.0 }
+    }
+
+    /// How many parameters a model has beside its coefficients: the family's, then those of effects.
     pub fn own_count(&self) -> usize {
+        let effects = self.design.effects.as_ref();
+        self.family_own_count() + effects.map_or(0, |effects| effects.parameters().len())
+    }
+
+    /// How many parameters of its own the family has.
+    pub fn family_own_count(&self) -> usize {
         match (self.family.is_ordinal(), &self.response().kind) {
-            (true, ResponseKind::Ordered { levels }) => levels.len().max(2) - 1,
+            (true, ResponseKind::Levels { levels }) => levels.len().max(2) - 1,
             _ => self.family.owns().len(),
         }
     }
@@ -93,10 +136,15 @@ impl Regression {
         if scale && spread.is_finite() { spread } else { 0.0 }
     }
 
-    /// The columns that carry the outcome's general level: the intercept, or the first factor that
-    /// is coded by a dummy for every level.
+    /// The coefficients that carry the outcome's general level: the intercept, or the first factor that
+    /// is coded by a dummy for every level; of every predictor.
     pub(crate) fn intercept_columns(&self) -> Vec<usize> {
-        let columns: Vec<&RecipeColumn> = self.columns().collect();
+        let (own, width) = (self.level_columns(), self.width());
+        (0..self.predictors()).flat_map(|k| own.iter().map(move |j| k * width + j)).collect()
+    }
+
+    fn level_columns(&self) -> Vec<usize> {
+        let columns: Vec<&RecipeColumn> = self.columns().take(self.width()).collect();
         if let Some(intercept) = columns.iter().position(|c| c.is_intercept()) {
             return vec![intercept];
         }

@@ -4,7 +4,7 @@
 //! next question has to be, and refuse any other.
 
 use super::outline::Outline;
-use super::settle::{self, FamilyDesign};
+use super::settle::{self, SurveyedDesign};
 use crate::combine::statistics_of;
 use crate::data::{Fact, Request};
 use crate::model::{Model, Regression, Share};
@@ -112,8 +112,9 @@ pub(crate) fn derive(
         let sound = question.accept(survey);
         sound.map_err(|fault| differs(&format!("a survey in it is not sound: {fault}")))?;
     }
-    let surveys: Vec<(FamilyDesign, Vec<SurveyAnswer>)> =
-        round.designs.into_iter().zip(learned.surveys.iter().map(|s| vec![s.clone()])).collect();
+    let surveys = round.designs.into_iter().zip(learned.surveys.iter().cloned());
+    let surveys: Vec<SurveyedDesign> =
+        surveys.map(|(design, whole)| SurveyedDesign::of_sum(design, whole)).collect();
     let mut models = Vec::new();
     for written in written {
         let (model, share, _) = settle::settled_by(study, written, &surveys, shards)?;
@@ -171,10 +172,12 @@ impl Settled {
         }
     }
 
-    /// Whether a model is one of the study's, with its own priors or scaled ones.
+    /// Whether a model is one of the study's, with its own priors or scaled ones, or with twice the nodes.
     fn knows(&self, model: &Model) -> std::result::Result<(), String> {
         let scaled = |known: &Model| {
-            known == model || self.scales.iter().any(|f| known.with_prior_scale(*f) == *model)
+            let nodes = || known.effects().is_some() && known.with_twice_the_nodes() == *model;
+            let scales = || self.scales.iter().any(|f| known.with_prior_scale(*f) == *model);
+            known == model || scales() || nodes()
         };
         let part = |known: &Model| self.select && is_part(known, model);
         if self.models.iter().any(|(known, _)| scaled(known) || part(known)) {

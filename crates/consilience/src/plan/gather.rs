@@ -8,11 +8,12 @@ use crate::data::misread::{Misread, misread};
 use crate::data::read::{Bound, Reader, Wanted, column_names};
 use crate::data::split::{Partition, SplitRule, Strata, split};
 use crate::data::{
-    Codebook, Expr, Function, Gathering, Request, Scratch, ShardData, Table, Tables, Terms,
-    agree_or_blame, describe,
+    Codebook, Expr, Function, Gathering, Request, Scratch, ShardData, Table, Terms, agree_or_blame,
+    describe,
 };
-use crate::draft::file_hash;
+use crate::draft::file_hash_until;
 use crate::engine::{Clock, Observer};
+use crate::halt::{Halt, go_on};
 use crate::study::{Missing, SplitBy, Study, StudyFile};
 use crate::{Error, Level, Place, Result, Warning};
 use std::collections::BTreeSet;
@@ -24,28 +25,31 @@ const BATCH: usize = 1 << 16;
 
 /// A study with its data read, to be dealt out to shards as often as one likes.
 #[derive(Debug, Clone)]
-pub struct Rows {
-    outline: Outline,
-    files: Vec<PathBuf>,
-    names: Vec<String>,
-    complete: Complete,
+pub struct GatheredRows {
+    pub(super) outline: Outline,
+    /// None, if the rows came as a table in memory.
+    pub(super) files: Vec<PathBuf>,
+    pub(super) names: Vec<String>,
+    pub(super) complete: Complete,
     /// Of how many rows of the files one is here.
-    thinned: usize,
+    pub(super) thinned: usize,
+    /// By which looking at all of them may be called off.
+    pub(super) halt: Option<Halt>,
 }
 
-impl Rows {
+impl GatheredRows {
     /// Reads and checks a study's data files, on this many threads.
     pub fn read(
         study: impl Into<StudyFile>,
         threads: usize,
         room: &Room,
         observer: &dyn Observer,
-    ) -> Result<Rows> {
+    ) -> Result<GatheredRows> {
         let study = study.into();
-        crate::engine::pool(threads)?.install(|| Rows::new(study, room, observer))
+        crate::engine::pool(threads)?.install(|| GatheredRows::new(study, room, observer))
     }
 
-    fn new(study: StudyFile, room: &Room, observer: &dyn Observer) -> Result<Rows> {
+    fn new(study: StudyFile, room: &Room, observer: &dyn Observer) -> Result<GatheredRows> {
         let (mut files, mut names) = (Vec::new(), Vec::new());
         let outline = Outline::new(study, |file| {
             files = file.files()?;
@@ -53,7 +57,7 @@ impl Rows {
             Ok(names.clone())
         })?;
         let complete = read_complete(&outline, &files, room, observer)?;
-        Ok(Rows { outline, files, names, complete, thinned: 1 })
+        Ok(GatheredRows { outline, files, names, complete, thinned: 1, halt: room.halt.clone() })
     }
 
     /// The study and its formulas.
@@ -63,7 +67,7 @@ impl Rows {
 
     /// The rows dealt out as the study says.
     fn gather(self, room: &Room) -> Result<Gathered> {
-        let Rows { outline, files, names, complete, .. } = self;
+        let GatheredRows { outline, files, names, complete, .. } = self;
         let split = outline.study.split.rule();
         let by = split.by.to_string();
         let gathered = Gathered::split(outline, complete, &split, by, room)?;
@@ -71,18 +75,22 @@ impl Rows {
     }
 
     /// Every so many-th row alone.
-    pub fn every(self, step: usize) -> Result<Rows> {
+    pub fn every(self, step: usize) -> Result<GatheredRows> {
         let table = self.complete.data.table()?;
         let rows: Vec<usize> = (0..table.rows()).step_by(step.max(1)).collect();
         let data = ShardData::from(table.select(&rows));
         let complete = Complete { data, ..self.complete };
-        Ok(Rows { complete, thinned: self.thinned * step.max(1), ..self })
+        Ok(GatheredRows { complete, thinned: self.thinned * step.max(1), ..self })
     }
 
-    /// What tells these rows from others: the hashes of their files.
+    /// What tells these rows from others: the hashes of their files, or of themselves where there are none.
     pub fn hashes(&self) -> Result<Vec<String>> {
-        let mut all: Vec<String> =
-            self.files.iter().map(|file| file_hash(file)).collect::<Result<_>>()?;
+        let halt = self.halt.as_ref();
+        let hashes = self.files.iter().map(|file| file_hash_until(file, halt));
+        let mut all = hashes.collect::<Result<Vec<String>>>()?;
+        if self.files.is_empty() {
+            all.push(self.complete.data.hash(halt)?);
+        }
         if self.thinned > 1 {
             all.push(format!("every {}", self.thinned));
         }
@@ -135,48 +143,7 @@ impl Gathered {
         room: &Room,
         observer: &dyn Observer,
     ) -> Result<Gathered> {
-        Rows::new(study.into(), room, observer)?.gather(room)
-    }
-
-    /// The same with data in memory. What the study says about files is not looked at.
-    pub fn of_tables(study: impl Into<StudyFile>, tables: Tables) -> Result<Gathered> {
-        let room = Room::default();
-        let mut names = Vec::new();
-        let outline = Outline::new(study, |_| {
-            names = tables.names()?;
-            Ok(names.clone())
-        })?;
-        let mut split = outline.study.split.rule();
-        let mut by = split.by.to_string();
-        if let Tables::Shards(given) = &tables {
-            let given = given.len();
-            if let Some(wanted) = split.shards.filter(|wanted| *wanted != given) {
-                let message = format!(
-                    "{given} tables are given, one per shard, and `split.shards` is not {given} but {wanted}; leave it out or say {given}"
-                );
-                let error = Error::input_at(Place::key("split.shards"), message);
-                return Err(outline.lines.locate(error));
-            }
-            if !matches!(split.by, SplitBy::Random | SplitBy::File) {
-                let message = format!(
-                    "`split.by` = \"{by}\" does not go with tables that are split already; leave it out, or give one table"
-                );
-                let error = Error::input_at(Place::key("split.by"), message);
-                return Err(outline.lines.locate(error));
-            }
-            (split.by, by) = (SplitBy::File, "given".to_string());
-        }
-        let format = outline.study.data.text_format();
-        let complete = complete(&outline, &room, Place::default(), |rows| {
-            rows.take(tables.read(&outline.columns(), &format)?)?;
-            Ok(0)
-        })?;
-        let mut gathered = Gathered::split(outline, complete, &split, by, &room)?;
-        if gathered.partition.by == "given" {
-            // The names of these tables are ours and tell nobody anything.
-            gathered.partition.names = None;
-        }
-        Ok(Gathered { names, ..gathered })
+        GatheredRows::new(study.into(), room, observer)?.gather(room)
     }
 
     /// A study whose rows are elsewhere, split already as this says: tables with columns of these names. Only the shards
@@ -217,7 +184,7 @@ impl Gathered {
     }
 
     /// Splits the rows that count.
-    fn split(
+    pub(super) fn split(
         outline: Outline,
         complete: Complete,
         split: &SplitRule,
@@ -283,6 +250,7 @@ pub(crate) fn read_complete(
         cache: room.cache.as_deref(),
         bound: room.is_bounded().then_some(Bound { words: room.rows, folder: &room.folder }),
         watch: &|event| observer.reading(event),
+        halt: room.halt.as_ref(),
         ..Reader::new(&format)
     };
     let place = files.first().map(Place::file).unwrap_or_default();
@@ -301,7 +269,7 @@ pub(crate) fn read_complete(
 
 /// Deals with missing values as a study says. `read` hands on rows and says how many comment lines it
 /// passed over; `place` is where all of them come from.
-fn complete(
+pub(super) fn complete(
     outline: &Outline,
     room: &Room,
     place: Place,
@@ -309,6 +277,7 @@ fn complete(
 ) -> Result<Complete> {
     let mut rows = CompleteRows::new(&outline.study, room);
     let comments = read(&mut rows)?;
+    go_on(room.halt.as_ref())?;
     let mut warnings = Vec::new();
     if comments > 0 {
         let message = format!("comment lines passed over after the header: {comments}");
@@ -335,7 +304,7 @@ fn left_out(dropped: usize) -> Warning {
 }
 
 /// Complete rows while they come.
-struct CompleteRows<'a> {
+pub(super) struct CompleteRows<'a> {
     study: &'a Study,
     rows: Gathering<'a>,
     dropped: usize,
@@ -351,7 +320,7 @@ impl<'a> CompleteRows<'a> {
         CompleteRows { study, rows, dropped: 0, missing: Vec::new(), misread: None }
     }
 
-    fn take(&mut self, block: Table) -> Result<()> {
+    pub(super) fn take(&mut self, block: Table) -> Result<()> {
         let comma = self.study.data.decimal == ',';
         let misread = self.misread.get_or_insert_with(|| misread(&block, comma));
         misread.iter_mut().for_each(|one| one.look(&block));

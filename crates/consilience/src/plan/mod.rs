@@ -5,17 +5,19 @@ mod derive;
 mod extras;
 mod foreign;
 mod gather;
+mod nodes;
 mod outline;
 mod room;
 mod select;
 mod settle;
+mod tables;
 mod units;
 
 pub use crate::combine::Extras;
 pub(crate) use codebook::{codebook_on, doubt};
 pub(crate) use derive::{Learned, derive};
 pub(crate) use gather::{Complete, read_complete};
-pub use gather::{Gathered, Rows};
+pub use gather::{Gathered, GatheredRows};
 pub use outline::Outline;
 pub use room::{LEAST_MEMORY, Room};
 
@@ -124,7 +126,7 @@ impl Plan {
     ) -> Result<Plan> {
         let study = study.into();
         let pool = crate::engine::pool(room.threads(threads))?;
-        let gathered = pool.install(|| Gathered::of_tables(study, tables))?;
+        let gathered = pool.install(|| Gathered::of_tables(study, tables, room))?;
         Plan::in_memory(gathered, pool, room, observer)
     }
 
@@ -242,6 +244,7 @@ impl<E: Engine> Plan<E> {
         let settings = [self.settings.clone(), self.scaled_settings()].concat();
         let mut evidences = combine(&session, &settings)?;
         let scaled = evidences.split_off(self.settings.len());
+        nodes::check(&session, &self.settings, &mut evidences)?;
         self.use_shard_draws(&mut evidences)?;
         let probabilities = self.probabilities();
         let mut comparison = Comparison::new(

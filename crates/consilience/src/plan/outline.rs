@@ -4,6 +4,7 @@ use super::codebook;
 use crate::data::read::ROW_NAMES;
 use crate::data::{Expr, Formula, Function, Terms};
 use crate::error::suggestion;
+use crate::model::Family;
 use crate::study::{Lines, ModelSpec, Select, SplitBy, Study, StudyFile};
 use crate::{Error, Place, Result, Warning};
 use std::collections::BTreeSet;
@@ -213,12 +214,15 @@ fn expand(study: &Study, formulas: &[Formula], names: &[String]) -> Result<Vec<T
         let mut terms = f.terms(names, &exclude).map_err(|e| at_formula(e, study, m))?;
         // Of numbers that are classes the levels are wanted, not the moments.
         let is_stated = matches!(terms.response, Expr::Ordered(..) | Expr::Pairing(..));
-        if m.family.is_ordinal() && !is_stated {
+        if m.family.has_levels() && !is_stated {
             let inner = match terms.response {
                 Expr::Call(Function::Factor, inner) => inner,
                 other => Box::new(other),
             };
-            terms.response = Expr::Ordered(inner, Vec::new());
+            terms.response = match m.family {
+                Family::Multinomial => Expr::Unordered(inner),
+                _ => Expr::Ordered(inner, Vec::new()),
+            };
         }
         Ok(terms)
     };

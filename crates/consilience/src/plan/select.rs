@@ -6,7 +6,7 @@ use crate::engine::{Engine, Observer, Session};
 use crate::estimate::Estimate;
 use crate::math::Matrix;
 use crate::select::{
-    Coefficient, Found, Inclusion, ListedModel, NamedModel, Selection, VERSION, evidences, find,
+    Coefficient, Finding, Inclusion, ListedModel, NamedModel, Selection, VERSION, evidences, find,
 };
 use crate::space::{self, Candidate, Heredity, Quadratic, Space, Subset, Walk};
 use crate::study::Select;
@@ -127,7 +127,7 @@ impl<E: Engine> Plan<E> {
         &self,
         select: &Select,
         space: &Space,
-        found: Found,
+        found: Finding,
         named: Vec<NamedModel>,
         session: &Session,
     ) -> Selection {

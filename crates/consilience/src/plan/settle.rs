@@ -11,7 +11,8 @@ use crate::data::{
 };
 use crate::engine::Session;
 use crate::math::Matrix;
-use crate::model::{Body, Family, Joint, Model, Parameter, Regression, Share};
+use crate::model::groups::has_law;
+use crate::model::{Body, Family, Joint, Model, NO_OFFSET, Parameter, Regression, Share};
 use crate::question::{
     Answers, Describe, Listed, Locate, Points, Question, Statistics, Survey, SurveyAnswer,
 };
@@ -34,11 +35,17 @@ pub(super) fn agreed(
     session: &Session,
 ) -> Result<(Vec<Recipe>, Vec<String>)> {
     let weights = study.data.weights.clone();
+    let has_effects = terms.iter().any(|terms| terms.effects.is_some());
     let mut asked = Vec::new();
     let mut ask = |requests: &[Request]| {
         asked.extend(requests.iter().map(Request::subject));
         let question = Describe { requests: requests.to_vec(), weights: weights.clone() };
         Ok(match session.ask_one(&question)? {
+            Answers::Sum(_) if has_effects => {
+                return Err(in_study(Error::input(
+                    "where shards tell nothing but sums it is not known whether a group's rows are all on one shard; leave random effects out, or let single answers be seen",
+                )));
+            }
             // What all say together is as good as what one says who has all rows.
             Answers::Sum(all) => vec![Describe::take(all)?],
             each => each.each::<Describe>()?,
@@ -53,6 +60,20 @@ pub(super) fn agreed_by(study: &Study, terms: &[Terms], ask: &mut Ask<'_>) -> Re
     let (weights, specs) = (study.data.weights.as_deref(), study.specs());
     let blame = |i: usize, error| at_formula(error, study, &specs[i]);
     let mut recipes = agree_or_blame(terms, weights, &study.schema, ask, &blame)?;
+    for (spec, recipe) in specs.iter().zip(&mut recipes) {
+        let Some(effects) = &mut recipe.effects else { continue };
+        fitting_effects(study, spec).map_err(|error| at_formula(error, study, spec))?;
+        if let Some(slope) = effects.slope.as_ref().map(Expr::to_string)
+            && !recipe.columns.iter().any(|column| column.name == slope)
+        {
+            // What a site guards is columns of the design, too.
+            let message = format!(
+                "{effects}: the slopes in {slope} of all groups together are not in the model; add them, as in y ~ {slope} + {effects}"
+            );
+            return Err(at_formula(Error::input(message), study, spec));
+        }
+        effects.nodes = study.evidence.nodes.unwrap_or(0);
+    }
     for (spec, recipe) in specs.iter().zip(&mut recipes).filter(|(s, _)| s.family.is_ordinal()) {
         // Cutpoints are its intercepts.
         if !recipe.columns.iter().any(|column| column.is_intercept()) {
@@ -114,7 +135,9 @@ fn regressions(study: &Study, recipes: &[Recipe]) -> Vec<Regression> {
     let kernel = study.evidence.kernel;
     let regression = |(k, active): (usize, Vec<u32>)| {
         let (family, design) = designs[k].clone();
-        Regression { family, design, active, kernel }
+        let mut regression = Regression { family, design, active, kernel };
+        regression.active = regression.active.repeat(regression.predictors());
+        regression
     };
     places.into_iter().map(regression).collect()
 }
@@ -126,11 +149,22 @@ fn parameter_names(family: Family, recipe: &Recipe) -> Vec<ParameterName> {
         .map(|column| {
             let intercept = column.name == INTERCEPT;
             let role = if intercept { Role::Intercept } else { Role::Coefficient };
-            ParameterName { name: column.name.clone(), term: column.term.clone(), role }
+            ParameterName::new(&column.name, &column.term, role)
         })
         .collect();
     let classes = match &recipe.response.kind {
-        ResponseKind::Ordered { levels } => levels.len(),
+        ResponseKind::Levels { levels } if family == Family::Multinomial => {
+            // Every class but the first has coefficients of its own.
+            let of_class = |class: &String| -> Vec<ParameterName> {
+                let own = |n: &ParameterName| ParameterName {
+                    name: format!("{class}: {}", n.column),
+                    ..n.clone()
+                };
+                names.iter().map(own).collect()
+            };
+            return levels.iter().skip(1).flat_map(of_class).collect();
+        }
+        ResponseKind::Levels { levels } => levels.len(),
         _ => 2,
     };
     for &own in family.owns() {
@@ -139,18 +173,48 @@ fn parameter_names(family: Family, recipe: &Recipe) -> Vec<ParameterName> {
             // Between the k-th cutpoint and the one before.
             names.extend((2..classes).map(|k| {
                 let name = format!("{own}_{k}");
-                ParameterName { name, term: own.into(), role }
+                ParameterName::new(&name, own, role)
             }));
         } else {
-            names.push(ParameterName { name: own.into(), term: own.into(), role });
+            names.push(ParameterName::new(own, own, role));
+        }
+    }
+    if let Some(effects) = &recipe.effects {
+        let first = if effects.intercept { Role::EffectLogSd } else { Role::EffectLogSdSlope };
+        let roles = [first, Role::EffectLogSdSlope, Role::EffectCorrelation];
+        for (name, role) in effects.parameters().into_iter().zip(roles) {
+            names.push(ParameterName::new(&name, &name, role));
         }
     }
     names
 }
 
+/// Effects of groups are for some families, and for what needs no more of a likelihood than its values and slopes.
+fn fitting_effects(study: &Study, spec: &ModelSpec) -> Result<()> {
+    let message = if !has_law(spec.family) {
+        format!(
+            "random effects are for gaussian, logistic, probit, poisson and negative-binomial models, and this one is {}; take the group as a factor, as in y ~ x + group",
+            spec.family
+        )
+    } else if study.select.is_some() {
+        "[select] cannot have random effects; list the models as [[model]], or take the group as a factor".to_string()
+    } else if study.evidence.combine == Combine::Augmented
+        || matches!(study.evidence.local, Local::GibbsChib | Local::GibbsBridge)
+    {
+        "Gibbs sampling does not know random effects; use combine = \"exact\" and local = \"auto\""
+            .to_string()
+    } else {
+        return Ok(());
+    };
+    Err(Error::input(message))
+}
+
 /// Classes are no numbers, and a binary outcome with a single class says nothing about any model.
 fn fitting_outcome(study: &Study, spec: &ModelSpec, recipe: &Recipe) -> Result<()> {
     let response = &recipe.response;
+    if spec.family == Family::Multinomial && !recipe.offsets.is_empty() {
+        return Err(at_formula(Error::input(NO_OFFSET), study, spec));
+    }
     fitting_kind(spec.family, response).map_err(|e| at_formula(e, study, spec))?;
     if let ResponseKind::Classes { levels } = &response.kind
         && !spec.family.is_binary()
@@ -189,7 +253,7 @@ fn fitting_kind(family: Family, response: &Response) -> Result<()> {
         ResponseKind::Pairing if !counts && !family.is_survival() => format!(
             "{text} is for times, and a {family} model has none; use family = \"weibull\", \"exponential\" or \"log-normal\""
         ),
-        ResponseKind::Ordered { .. } if !family.is_ordinal() => format!(
+        ResponseKind::Levels { .. } if !family.has_levels() => format!(
             "{text} is for classes in order, and a {family} model has none; use family = \"cumulative-logit\" or \"cumulative-probit\""
         ),
         ResponseKind::Number if family == Family::Beta && !(0.0..=1.0).contains(&response.mean) => {
@@ -214,6 +278,12 @@ pub(super) fn survey(
     let mut settings = Vec::new();
     for (written, located) in models.into_iter().zip(located) {
         let joint = joint_of(study, &written);
+        if written.0.effects().is_some() && !joint.is_plain() {
+            return Err(in_study(Error::input(format!(
+                "model `{}` has random effects, for which priors that tie parameters to sigma or to each other, or are flat, are not there; give each parameter a prior of its own",
+                written.0.name
+            ))));
+        }
         let (model, share, surveys) =
             settled_by(study, written, &answers, session.shards()).map_err(in_study)?;
         let options = study.evidence.clone();
@@ -251,12 +321,14 @@ fn joint_of(study: &Study, (model, priors): &Written) -> Joint {
 pub(super) fn settled_by(
     study: &Study,
     (model, priors): Written,
-    answers: &[(FamilyDesign, Vec<SurveyAnswer>)],
+    answers: &[SurveyedDesign],
     shards: usize,
 ) -> Result<(Arc<Model>, Share, Vec<SurveyAnswer>)> {
-    let surveys = answers.iter().find(|(design, _)| is_over(&model, design));
-    let surveys = surveys.map_or(&[][..], |(_, surveys)| surveys);
-    let surveys: Vec<SurveyAnswer> = surveys.iter().map(|survey| part(survey, &model)).collect();
+    let found = answers.iter().find(|found| is_over(&model, &found.design));
+    let each = found.map_or(&[][..], |found| &found.each);
+    let surveys: Vec<SurveyAnswer> = each.iter().map(|survey| part(survey, &model)).collect();
+    let whole = found.map(|found| part(&found.whole, &model));
+    let whole = whole.unwrap_or_else(|| SurveyAnswer::of_rows(0.0));
     if let Some(empty) = surveys.iter().position(|s| s.observations == 0.0) {
         let message = format!(
             "every row of shard {empty} has weight 0; use fewer shards, or another `split.seed`"
@@ -264,10 +336,10 @@ pub(super) fn settled_by(
         return Err(Error::input_at(Place::key(""), message));
     }
     let share = match study.split.share {
-        ShareRule::Rows => Share::Rows { total: surveys.iter().map(|s| s.observations).sum() },
+        ShareRule::Rows => Share::Rows { total: whole.observations },
         _ => Share::Equal { shards },
     };
-    Ok((units::settled(model, &priors, &surveys)?, share, surveys))
+    Ok((units::settled(model, &priors, &whole)?, share, surveys))
 }
 
 /// A design's own family and columns.
@@ -278,10 +350,26 @@ fn is_over(model: &Model, (family, design): &FamilyDesign) -> bool {
     own.is_some_and(|r| r.family == *family && Arc::ptr_eq(&r.design, design))
 }
 
+/// What shards say of a design.
+pub(super) struct SurveyedDesign {
+    pub(super) design: FamilyDesign,
+    /// All of them together.
+    pub(super) whole: SurveyAnswer,
+    /// Each of them; where only sums are known, all together.
+    pub(super) each: Vec<SurveyAnswer>,
+}
+
+impl SurveyedDesign {
+    /// Of which only this is known.
+    pub(super) fn of_sum(design: FamilyDesign, whole: SurveyAnswer) -> SurveyedDesign {
+        SurveyedDesign { design, each: vec![whole.clone()], whole }
+    }
+}
+
 /// What all shards say before anything is combined.
 struct Surveyed {
     /// Of every design that models share.
-    designs: Vec<(FamilyDesign, Vec<SurveyAnswer>)>,
+    designs: Vec<SurveyedDesign>,
     /// Of each model, where its likelihood is highest, if that was asked.
     located: Vec<Option<Expansion>>,
     /// The statistics of Gaussian models, if they were asked.
@@ -334,10 +422,12 @@ fn ask_designs(study: &Study, models: &[Written], session: &Session) -> Result<S
     let mut surveys = Vec::new();
     let answers = session.ask(&questions).map_err(|error| with_model(error, models))?;
     let mut answers = answers.into_iter();
-    for (design, answers) in designs.into_iter().zip(&mut answers) {
-        surveys.push(match answers {
-            Answers::Sum(all) => (design, vec![Survey::take(all)?]),
-            each => (design, each.each::<Survey>()?),
+    for ((design, question), answers) in designs.into_iter().zip(&questions).zip(&mut answers) {
+        let Question::Survey(question) = question else { continue };
+        let (whole, each) = answers.sum::<Survey>(question)?;
+        surveys.push(match each {
+            Some(each) => SurveyedDesign { design, whole, each },
+            None => SurveyedDesign::of_sum(design, whole),
         });
     }
     let mut located = vec![None; models.len()];

@@ -11,18 +11,18 @@ use std::sync::Arc;
 /// The scales whose squares and reciprocals are still numbers.
 const SCALES: std::ops::RangeInclusive<f64> = 1e-150..=1e150;
 
-/// The model with its priors settled, given what all shards say about its design.
+/// The model with its priors settled, given what all shards together say about its columns.
 pub(super) fn settled(
     model: Arc<Model>,
     written: &[PriorSpec],
-    surveys: &[SurveyAnswer],
+    survey: &SurveyAnswer,
 ) -> Result<Arc<Model>> {
     let Some(regression) = model.regression().filter(|_| written.iter().any(|spec| spec.per_sd))
     else {
         return Ok(model);
     };
     let mut settled = Model::clone(&model);
-    let units = Units::new(regression, surveys);
+    let units = Units::new(regression, survey);
     let levels = regression.intercept_columns();
     // The columns that the outcome's level stands in lean on the priors of the others.
     let columns = regression.active.len();
@@ -30,6 +30,11 @@ pub(super) fn settled(
     for j in others.chain(columns..written.len()).filter(|&j| written[j].per_sd) {
         settled.parameters[j].prior = match j < columns {
             true => written[j].prior.in_units(0.0, units.of_column(j, written[j].tie)),
+            false if j >= columns + regression.family_own_count() => {
+                let number = j - columns - regression.family_own_count();
+                let unit = units.of_effect(&model.name, number)?;
+                written[j].prior.in_units(libm::log(unit), 1.0)
+            }
             false => units.of_own_parameter(regression.family, written[j].prior),
         };
     }
@@ -44,7 +49,7 @@ pub(super) fn settled(
     for &j in levels.iter().filter(|&&j| written[j].per_sd) {
         settled.parameters[j].prior = match around_means {
             true => written[j].prior.in_units(units.level, units.outcome),
-            false => units.of_level(&settled, written, &levels, written[j].prior),
+            false => units.of_level(&settled, written, j, written[j].prior),
         };
     }
     for (parameter, spec) in settled.parameters.iter().zip(written).filter(|(_, s)| s.per_sd) {
@@ -72,15 +77,8 @@ struct Units<'a> {
 }
 
 impl<'a> Units<'a> {
-    fn new(regression: &'a Regression, surveys: &[SurveyAnswer]) -> Units<'a> {
-        // In the shards' order, which every run has.
-        let merged = |of: &dyn Fn(&SurveyAnswer) -> (f64, f64)| {
-            let moments = |survey: &SurveyAnswer| {
-                let (mean, m2) = of(survey);
-                Moments::of_sums(survey.observations, mean, m2)
-            };
-            surveys.iter().map(moments).fold(Moments::default(), Moments::merge)
-        };
+    fn new(regression: &'a Regression, survey: &SurveyAnswer) -> Units<'a> {
+        let moments = |j| Moments::of_sums(survey.observations, survey.means[j], survey.squares[j]);
         let response = regression.response();
         let mean = match regression.family {
             Family::Logistic | Family::Probit | Family::Beta => 0.0,
@@ -93,9 +91,9 @@ impl<'a> Units<'a> {
         let columns = 0..regression.active.len();
         Units {
             regression,
-            columns: columns.map(|j| merged(&|s| (s.means[j], s.squares[j]))).collect(),
+            columns: columns.map(moments).collect(),
             outcome,
-            level: mean - merged(&|s| (s.offset, 0.0)).mean,
+            level: mean - survey.offset,
         }
     }
 
@@ -112,6 +110,21 @@ impl<'a> Units<'a> {
         self.regression.design.is_indicator(self.regression.column(j))
     }
 
+    /// The unit of an effect of groups: the outcome's of intercepts, and of slopes as that of the column's own
+    /// coefficient.
+    fn of_effect(&self, model: &str, number: usize) -> Result<f64> {
+        let effects = self.regression.design.effects.as_ref();
+        let slope = effects.filter(|e| number == 1 || !e.intercept).and_then(|e| e.slope.as_ref());
+        let Some(slope) = slope else { return Ok(self.outcome) };
+        let name = slope.to_string();
+        let own = self.regression.columns().position(|column| column.name == name);
+        own.map(|j| self.of_column(j, Tie::None)).ok_or_else(|| {
+            Error::input(format!(
+                "model `{model}`: the prior of the slopes' standard deviation is per sd of {name}, which is not known because {name} has no coefficient of its own; add {name} to the formula, or give a prior such as normal(-1, 1) for it under [prior.parameters]"
+            ))
+        })
+    }
+
     /// The prior of the family's own parameter.
     fn of_own_parameter(&self, family: Family, prior: Prior) -> Prior {
         match family {
@@ -123,28 +136,25 @@ impl<'a> Units<'a> {
     /// The prior of the outcome's level where all columns are 0: of the intercept, or of a dummy that
     /// stands in for it. What is known about is the level at the columns' means; from there to 0 it is
     /// Σ mean·β further, of which the priors of the βs say how much that may be.
-    fn of_level(
-        &self,
-        model: &Model,
-        written: &[PriorSpec],
-        levels: &[usize],
-        prior: Prior,
-    ) -> Prior {
-        let (origin, square) = self.at_zero(model, written, levels);
+    fn of_level(&self, model: &Model, written: &[PriorSpec], number: usize, prior: Prior) -> Prior {
+        let predictor = number / self.regression.width();
+        let (origin, square) = self.at_zero(model, written, predictor);
         self.moved(prior, origin, square)
     }
 
     /// The prior of the lowest cutpoint, which is compared with the predictor: it moves the other way.
     fn of_cut(&self, model: &Model, written: &[PriorSpec], prior: Prior) -> Prior {
-        let (origin, square) = self.at_zero(model, written, &[]);
+        let (origin, square) = self.at_zero(model, written, 0);
         self.moved(prior, -origin, square)
     }
 
-    /// The expected level where all columns are 0, and the variance that the others' priors add to it.
-    fn at_zero(&self, model: &Model, written: &[PriorSpec], levels: &[usize]) -> (f64, f64) {
+    /// The expected level of a predictor where all columns are 0, and the variance that the others' priors add to it.
+    fn at_zero(&self, model: &Model, written: &[PriorSpec], predictor: usize) -> (f64, f64) {
+        let (levels, width) = (self.regression.intercept_columns(), self.regression.width());
+        let own = predictor * width..(predictor + 1) * width;
         let (mut origin, mut square) = (self.level, 0.0);
         for (j, (column, spec)) in self.columns.iter().zip(written).enumerate() {
-            if !levels.contains(&j) && !self.is_indicator(j) {
+            if own.contains(&j) && !levels.contains(&j) && !self.is_indicator(j) {
                 let (mean, slope) = (column.mean, model.parameters[j].prior);
                 origin -= mean * slope.centre();
                 // σ is not known; the outcome's own spread is no less.

@@ -49,7 +49,8 @@ pub(super) fn model(model: &Model) -> Fault {
     let extra = regression.own_count();
     let known = regression.design.columns.len();
     let fits = model.parameters.len() == regression.active.len() + extra
-        && regression.active.iter().all(|&j| (j as usize) < known);
+        && regression.active.iter().all(|&j| (j as usize) < known)
+        && regression.is_even();
     ensure(fits, "its model does not hold together")?;
     recipe(&regression.design)
 }
@@ -77,6 +78,7 @@ pub(super) fn recipe(recipe: &Recipe) -> Fault {
         };
         ensure((part.column as usize) < columns, wrong)?;
     }
+    ensure(recipe.effects.as_ref().is_none_or(|effects| effects.is_sound()), wrong)?;
     for variable in &recipe.variables {
         let sound = match variable {
             Variable::Spline { basis, .. } => basis.is_sound(),

@@ -6,6 +6,7 @@
 //! 1, that of a derivative by a parameter 1 over the power of two at its prior's spread. A double of 2⁻¹¹ units or
 //! more is such a multiple already, so that hardly a number ever changes.
 
+use super::moments::MomentsLayout;
 use crate::math::Matrix;
 use crate::model::Model;
 use crate::target::Expansion;
@@ -27,10 +28,19 @@ const NEVER: i128 = -(1 << 114);
 /// A sum below this has one of these in it: finite ones are above −2¹¹², however many shards there are.
 const LOST: i128 = -(1 << 113);
 
-/// How the numbers of an answer about one model stand in line: at each of its points a log density, then its
-/// derivatives.
+/// How the numbers of an answer, or of its part about one model, stand in line.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Layout {
+pub struct Layout(Shape);
+
+#[derive(Debug, Clone, PartialEq)]
+enum Shape {
+    Densities(Densities),
+    Moments(MomentsLayout),
+}
+
+/// At each point of a model a log density, then its derivatives.
+#[derive(Debug, Clone, PartialEq)]
+struct Densities {
     model: Arc<Model>,
     points: usize,
     derivatives: Vec<Derivative>,
@@ -68,16 +78,24 @@ impl Layout {
                 }
             }
         }
-        Layout { model: model.clone(), points, derivatives }
+        Layout(Shape::Densities(Densities { model: model.clone(), points, derivatives }))
     }
 
-    /// How many numbers there are.
+    /// Of the moments of columns.
+    pub(super) fn of_moments(moments: MomentsLayout) -> Layout {
+        Layout(Shape::Moments(moments))
+    }
+
+    /// How many whole numbers there are.
     pub(crate) fn count(&self) -> usize {
-        self.points * (1 + self.derivatives.len())
+        match &self.0 {
+            Shape::Densities(own) => own.points * (1 + own.derivatives.len()),
+            Shape::Moments(own) => own.words(),
+        }
     }
 }
 
-/// How many numbers an answer has.
+/// How many whole numbers an answer takes.
 pub(crate) fn count(layout: &[Layout]) -> usize {
     layout.iter().map(Layout::count).sum()
 }
@@ -90,54 +108,91 @@ pub(crate) fn encode(
     numbers: &[f64],
     noise: &mut dyn FnMut() -> u128,
 ) -> Result<Vec<u128>> {
-    let mut out = Vec::with_capacity(numbers.len());
+    let mut out = Vec::with_capacity(count(layout));
     let mut rest = numbers;
+    let mut next = |count: usize| {
+        let (own, after) = rest.split_at_checked(count).ok_or_else(|| {
+            Error::numeric("an answer has fewer numbers than its question asks for")
+        })?;
+        rest = after;
+        Ok::<_, Error>(own)
+    };
     for own in layout {
-        for _ in 0..own.points {
-            let (at, after) =
-                rest.split_at_checked(1 + own.derivatives.len()).ok_or_else(|| {
-                    Error::numeric("an answer has fewer numbers than its question asks for")
+        match &own.0 {
+            Shape::Moments(own) => {
+                let mut words = vec![0_i128; own.words()];
+                own.add(&mut words, next(own.numbers())?).ok_or_else(|| {
+                    Error::numeric("rows or columns are too large to be added up in fixed point; write columns in other units, or as scale(x)")
                 })?;
-            rest = after;
-            if at[0] == f64::NEG_INFINITY {
-                // From −2¹¹⁴ down to −1.25 · 2¹¹⁴.
-                out.push((NEVER - (noise() >> 16) as i128) as u128);
-                out.extend(own.derivatives.iter().map(|_| noise()));
-                continue;
+                out.extend(words.into_iter().map(|word| word as u128));
             }
-            out.push(steps(at[0], 0, LARGEST_VALUE).ok_or_else(|| {
-                let message = format!(
-                    "its log density is {:e}, too large to be added up in fixed point; use priors that keep it from such values",
-                    at[0]
-                );
-                Error::numeric(message).for_model(&own.model.name)
-            })?);
-            for (x, Derivative { unit, parameter }) in at[1..].iter().zip(&own.derivatives) {
-                out.push(steps(*x, *unit, LARGEST_DERIVATIVE).ok_or_else(|| {
-                    let message = format!(
-                        "a derivative of the log density is {x:e}, too large for the width of the prior to be added up in fixed point; write the column in other units, or as scale(x), or use a narrower prior"
-                    );
-                    let name = own.model.free().nth(*parameter).map_or("", |p| p.name.as_str());
-                    Error::numeric(message).for_parameter(name).for_model(&own.model.name)
-                })?);
+            Shape::Densities(own) => {
+                for _ in 0..own.points {
+                    own.encode(next(1 + own.derivatives.len())?, noise, &mut out)?;
+                }
             }
         }
     }
     Ok(out)
 }
 
+impl Densities {
+    /// The numbers of one point.
+    fn encode(
+        &self,
+        at: &[f64],
+        noise: &mut dyn FnMut() -> u128,
+        out: &mut Vec<u128>,
+    ) -> Result<()> {
+        if at[0] == f64::NEG_INFINITY {
+            // From −2¹¹⁴ down to −1.25 · 2¹¹⁴.
+            out.push((NEVER - (noise() >> 16) as i128) as u128);
+            out.extend(self.derivatives.iter().map(|_| noise()));
+            return Ok(());
+        }
+        out.push(steps(at[0], 0, LARGEST_VALUE).ok_or_else(|| {
+            let message = format!(
+                "its log density is {:e}, too large to be added up in fixed point; use priors that keep it from such values",
+                at[0]
+            );
+            Error::numeric(message).for_model(&self.model.name)
+        })?);
+        for (x, Derivative { unit, parameter }) in at[1..].iter().zip(&self.derivatives) {
+            out.push(steps(*x, *unit, LARGEST_DERIVATIVE).ok_or_else(|| {
+                let message = format!(
+                    "a derivative of the log density is {x:e}, too large for the width of the prior to be added up in fixed point; write the column in other units, or as scale(x), or use a narrower prior"
+                );
+                let name = self.model.free().nth(*parameter).map_or("", |p| p.name.as_str());
+                Error::numeric(message).for_parameter(name).for_model(&self.model.name)
+            })?);
+        }
+        Ok(())
+    }
+
+    /// The numbers of the sum at one point.
+    fn decode(&self, sums: &[i128], out: &mut Vec<f64>) {
+        let lost = sums[0] < LOST;
+        out.push(if lost { f64::NEG_INFINITY } else { sums[0] as f64 * pow2(-POINT) });
+        for (at, sum) in self.derivatives.iter().zip(&sums[1..]) {
+            // From an integer the processor rounds to the nearest, and to even where two are as near.
+            out.push(if lost { 0.0 } else { *sum as f64 * pow2(at.unit - POINT) });
+        }
+    }
+}
+
 /// The numbers of the sum of answers, each rounded once. Where a log density is −∞, its derivatives are 0.
 pub(crate) fn decode(layout: &[Layout], sums: &[u128]) -> Vec<f64> {
     let mut out = Vec::with_capacity(sums.len());
-    let mut sums = sums.iter().map(|sum| *sum as i128);
+    let sums: Vec<i128> = sums.iter().map(|sum| *sum as i128).collect();
+    let mut rest = sums.as_slice();
     for own in layout {
-        for _ in 0..own.points {
-            let value = sums.next().unwrap_or(0);
-            let lost = value < LOST;
-            out.push(if lost { f64::NEG_INFINITY } else { value as f64 * pow2(-POINT) });
-            for (at, sum) in own.derivatives.iter().zip(&mut sums) {
-                // From an integer the processor rounds to the nearest, and to even where two are as near.
-                out.push(if lost { 0.0 } else { sum as f64 * pow2(at.unit - POINT) });
+        let (sums, after) = rest.split_at_checked(own.count()).unwrap_or_default();
+        rest = after;
+        match &own.0 {
+            Shape::Moments(own) => out.extend(own.read(sums)),
+            Shape::Densities(own) => {
+                let points = sums.chunks_exact(1 + own.derivatives.len());
+                points.for_each(|at| own.decode(at, &mut out));
             }
         }
     }
@@ -292,6 +347,10 @@ mod tests {
             let rounding = Rounding::of(&model);
             let units: Vec<i32> = layout
                 .iter()
+                .filter_map(|own| match &own.0 {
+                    Shape::Densities(own) => Some(own),
+                    Shape::Moments(_) => None,
+                })
                 .flat_map(|own| (0..own.points).map(move |_| own))
                 .flat_map(|own| [0].into_iter().chain(own.derivatives.iter().map(|d| d.unit)))
                 .collect();

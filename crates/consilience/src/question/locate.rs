@@ -149,37 +149,67 @@ fn own_peak_is_dear(model: &Model, rows: f64) -> bool {
 /// part in the parabola. Nothing, where there is no such point.
 fn parabola(likelihood: &dyn LogLikelihood, start: &[f64]) -> Expansion {
     let nothing = Expansion::zeros(start.len());
-    let first = likelihood.expand(start);
-    let each = PULL / likelihood.observations().max(1.0);
-    let pull: Vec<f64> =
-        first.hessian.diagonal().iter().map(|bend| each * bend.abs() + 1e-12).collect();
-    let pulled = |theta: &[f64], mut at: Expansion| {
-        for (j, (pull, by)) in
-            pull.iter().zip(theta.iter().zip(start).map(|(t, s)| t - s)).enumerate()
-        {
+    let mut climb = Climb::new(start.to_vec(), likelihood.observations());
+    while let Some(theta) = climb.next() {
+        climb.heard(likelihood.expand(&theta));
+    }
+    climb.parabola().unwrap_or(nothing)
+}
+
+/// The way to a log likelihood's peak, one expansion at a time: a shard's own, or that of all rows.
+#[derive(Debug)]
+pub(crate) struct Climb {
+    start: Vec<f64>,
+    observations: f64,
+    /// How much each parameter is pulled, as the curvature at the start says.
+    pull: Vec<f64>,
+    newton: Newton,
+    next: Option<Vec<f64>>,
+}
+
+impl Climb {
+    /// Begins where all do, for a likelihood of so many observations.
+    pub fn new(start: Vec<f64>, observations: f64) -> Climb {
+        let newton = Newton::new(start.clone(), ROUGHLY);
+        Climb { next: Some(start.clone()), start, observations, pull: Vec::new(), newton }
+    }
+
+    /// The point whose expansion is wanted; `None` at the end of the way.
+    pub fn next(&mut self) -> Option<Vec<f64>> {
+        self.next.take()
+    }
+
+    /// Takes in the expansion of the log likelihood, without any prior, at that point.
+    pub fn heard(&mut self, mut at: Expansion) {
+        if self.pull.is_empty() {
+            let each = PULL / self.observations.max(1.0);
+            let diagonal = at.hessian.diagonal();
+            self.pull = diagonal.iter().map(|bend| each * bend.abs() + 1e-12).collect();
+        }
+        let away = self.newton.asked().iter().zip(&self.start).map(|(t, s)| t - s);
+        for (j, (pull, by)) in self.pull.iter().zip(away).enumerate() {
             at.value -= 0.5 * pull * by * by;
             at.gradient[j] -= pull * by;
             at.hessian[(j, j)] -= pull;
         }
-        at
-    };
-    let mut newton = Newton::new(start.to_vec(), ROUGHLY);
-    let mut next = newton.advance(pulled(start, first));
-    while let Ok(Step::Evaluate(theta)) = &next {
-        if newton.evaluations() >= STEPS {
-            break;
+        self.next = match self.newton.advance(at) {
+            Ok(Step::Evaluate(theta)) if self.newton.evaluations() < STEPS => Some(theta),
+            _ => None,
+        };
+    }
+
+    /// The parabola that the likelihood is like at the highest point found, as an expansion at 0; `None` if there is
+    /// none.
+    pub fn parabola(&self) -> Option<Expansion> {
+        let (theta, at) = self.newton.best_expansion()?;
+        // As it is without the pull.
+        let mut at = at.clone();
+        for (j, pull) in self.pull.iter().enumerate() {
+            at.gradient[j] += pull * (theta[j] - self.start[j]);
+            at.hessian[(j, j)] += pull;
         }
-        let at = pulled(theta, likelihood.expand(theta));
-        next = newton.advance(at);
+        around_zero(theta, at)
     }
-    let Some((theta, at)) = newton.best_expansion() else { return nothing };
-    // As it is without the pull.
-    let mut at = at.clone();
-    for (j, pull) in pull.iter().enumerate() {
-        at.gradient[j] += pull * (theta[j] - start[j]);
-        at.hessian[(j, j)] += pull;
-    }
-    around_zero(theta, at).unwrap_or(nothing)
 }
 
 /// An expansion at θ, l(t) ≈ l + g'(t − θ) + ½(t − θ)'H(t − θ), written around 0; none if it is not finite.

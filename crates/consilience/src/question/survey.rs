@@ -2,6 +2,8 @@
 
 use super::Kind;
 use super::checks::{self, Fault, ensure, finite, numbers};
+use super::fixed::Layout;
+use super::moments::MomentsLayout;
 use crate::data::{Moments, Recipe, ShardData, Table};
 use crate::math::dot;
 use crate::model::{Family, Model, over_chunks, refuse_outcomes};
@@ -43,6 +45,36 @@ impl SurveyAnswer {
         let (nonzero, means, squares) = Default::default();
         SurveyAnswer { observations, nonzero, means, squares, offset: 0.0 }
     }
+
+    /// What shards say together, whatever their order; `None` if there are none, or numbers that nobody has.
+    pub(crate) fn merged(answers: &[SurveyAnswer]) -> Option<SurveyAnswer> {
+        let layout = answers.first()?.layout();
+        let mut words = vec![0; layout.words()];
+        answers.iter().try_for_each(|answer| layout.add(&mut words, &answer.numbers()))?;
+        Some(SurveyAnswer::of_numbers(layout, &layout.read(&words)))
+    }
+
+    fn layout(&self) -> MomentsLayout {
+        MomentsLayout { columns: self.nonzero.len(), units: !self.means.is_empty() }
+    }
+
+    fn numbers(&self) -> Vec<f64> {
+        let mut out = vec![self.observations, self.offset];
+        out.extend([&self.nonzero, &self.means, &self.squares].into_iter().flatten());
+        out
+    }
+
+    fn of_numbers(layout: MomentsLayout, numbers: &[f64]) -> SurveyAnswer {
+        let mut each = numbers[2..].chunks(layout.columns.max(1)).map(<[f64]>::to_vec);
+        let mut next = || each.next().unwrap_or_default();
+        SurveyAnswer {
+            observations: numbers[0],
+            offset: numbers[1],
+            nonzero: next(),
+            means: next(),
+            squares: next(),
+        }
+    }
 }
 
 impl Kind for Survey {
@@ -78,26 +110,27 @@ impl Kind for Survey {
         )?;
         ensure(finite(means) && finite(squares), "its means of columns are not finite")?;
         ensure(offset.is_finite(), "its mean of the offsets is not finite")?;
-        ensure(squares.iter().all(|s| *s >= 0.0), "its squared deviations are negative")
+        ensure(squares.iter().all(|s| *s >= 0.0), "its squared deviations are negative")?;
+        let layout = found.layout();
+        let fits = layout.add(&mut vec![0; layout.words()], &found.numbers()).is_some();
+        ensure(fits, "its rows or columns are too large to be added up")
     }
 
-    /// In the shards' order, as whoever has all of them would.
     fn merge(&self, answers: &[SurveyAnswer]) -> Option<SurveyAnswer> {
-        let (first, others) = answers.split_first()?;
-        let mut sum = first.clone();
-        for other in others {
-            let own = Moments::of_sums(sum.observations, sum.offset, 0.0);
-            sum.offset = own.merge(Moments::of_sums(other.observations, other.offset, 0.0)).mean;
-            for (j, (mean, square)) in sum.means.iter_mut().zip(&mut sum.squares).enumerate() {
-                let own = Moments::of_sums(sum.observations, *mean, *square);
-                let new = Moments::of_sums(other.observations, other.means[j], other.squares[j]);
-                let both = own.merge(new);
-                (*mean, *square) = (both.mean, both.m2);
-            }
-            sum.nonzero.iter_mut().zip(&other.nonzero).for_each(|(sum, more)| *sum += more);
-            sum.observations += other.observations;
-        }
-        Some(sum)
+        SurveyAnswer::merged(answers)
+    }
+
+    fn layout(&self) -> Option<Vec<Layout>> {
+        Some(vec![Layout::of_moments(self.moments())])
+    }
+
+    fn numbers(answer: &SurveyAnswer) -> Vec<f64> {
+        answer.numbers()
+    }
+
+    fn of_numbers(&self, numbers: &[f64]) -> Option<SurveyAnswer> {
+        let layout = self.moments();
+        (numbers.len() == layout.numbers()).then(|| SurveyAnswer::of_numbers(layout, numbers))
     }
 
     fn explain(&self) -> String {
@@ -138,6 +171,12 @@ impl Kind for Survey {
 
     fn largest_answer(&self) -> u64 {
         1024 + 40 * self.design.columns.len() as u64
+    }
+}
+
+impl Survey {
+    fn moments(&self) -> MomentsLayout {
+        MomentsLayout { columns: self.design.columns.len(), units: self.units }
     }
 }
 

@@ -130,8 +130,7 @@ impl<'a> Files<'a> {
         partition.dropped = sites.values().map(|h| h.dropped as usize).sum();
         if manifest.tells_sums() {
             let message = "the sites told only sums over all of them";
-            let advice =
-                "so nothing is known of whether they agree, nor of a result without one of them";
+            let advice = "so nothing is known of single ones: whether they agree, their shares of rows, levels that one lacks, nor of a result without one of them";
             warnings.push(Warning::new(Level::Note, "sums-only", message, advice));
         }
         for site in &manifest.without {

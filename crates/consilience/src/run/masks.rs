@@ -166,12 +166,9 @@ pub(super) fn reveal(question: &Question, hidden: &[Vec<Hidden>]) -> Result<Answ
     question.of_numbers(&fixed::decode(&layout, &sums)).ok_or_else(wrong)
 }
 
-/// Whether a file with these questions can be asked where only sums are told: what is no sum is about columns and
-/// designs.
+/// Whether a file with these questions can be asked where only sums are told: what is no sum is about columns.
 pub(super) fn only_sums(questions: &[Question]) -> std::result::Result<(), String> {
-    let kept = |q: &&Question| {
-        q.layout().is_none() && !matches!(q, Question::Describe(_) | Question::Survey(_))
-    };
+    let kept = |q: &&Question| q.layout().is_none() && !matches!(q, Question::Describe(_));
     match questions.iter().find(kept) {
         None => Ok(()),
         Some(q) => Err(format!(

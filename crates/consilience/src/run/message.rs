@@ -25,7 +25,7 @@ use std::io::Read;
 use std::path::Path;
 
 /// The version of the format of files, and of run directories.
-pub const FORMAT: u32 = 6;
+pub const FORMAT: u32 = 7;
 
 /// No question file is larger than this.
 pub const LARGEST_QUESTION: u64 = 256 << 20;

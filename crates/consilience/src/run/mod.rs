@@ -48,4 +48,4 @@ pub use remote::{Came, Carrier, Remote, answer};
 pub use sites::{OTHER, Received, SiteEntry, check_name};
 pub use status::{RoundStatus, Status};
 pub(crate) use work::answer_soundly;
-pub use work::{Kept, Work, WorkReport};
+pub use work::{Work, WorkReport, WorkerRows};

@@ -30,7 +30,7 @@ impl Work for () {
 
 /// The rows that a worker has read, and how much memory it may take.
 #[derive(Debug)]
-pub struct Kept {
+pub struct WorkerRows {
     shards: Mutex<HashMap<usize, Arc<Shard>>>,
     /// Whether it keeps them for the next round.
     keeps: bool,
@@ -47,21 +47,21 @@ pub struct Kept {
     pass_over: Mutex<Option<SystemTime>>,
 }
 
-impl Default for Kept {
+impl Default for WorkerRows {
     /// Reads rows when they are needed, and has all memory for it.
-    fn default() -> Kept {
-        Kept::new(false, Room::default(), usize::MAX)
+    fn default() -> WorkerRows {
+        WorkerRows::new(false, Room::default(), usize::MAX)
     }
 }
 
-impl Kept {
+impl WorkerRows {
     /// Rows that are kept for the next round if `keeps` says so, by a worker with this room and so many
     /// threads.
-    pub fn new(keeps: bool, room: Room, threads: usize) -> Kept {
+    pub fn new(keeps: bool, room: Room, threads: usize) -> WorkerRows {
         let threads = room.threads(threads);
         // Half of it is for shards that are kept, the other half for those at work that are not.
         let half = room.part(2);
-        Kept {
+        WorkerRows {
             shards: Mutex::default(),
             keeps,
             budget: Arc::new(half.budget(threads)),
@@ -74,8 +74,8 @@ impl Kept {
     }
 
     /// What this worker calls itself in the locks of its shards, for those who wonder who holds them.
-    pub fn held_by(self, holder: String) -> Kept {
-        Kept { holder, ..self }
+    pub fn held_by(self, holder: String) -> WorkerRows {
+        WorkerRows { holder, ..self }
     }
 
     /// From now on works on shards, too, that another worker holds who has given no sign of life since this moment:
@@ -177,7 +177,7 @@ impl Run {
         threads: usize,
         again: bool,
         watch: &dyn Work,
-        kept: &Kept,
+        kept: &WorkerRows,
     ) -> Result<WorkReport> {
         let pool = crate::engine::pool(threads.min(kept.threads))?;
         let reports: Vec<Result<WorkReport>> =
@@ -202,7 +202,7 @@ impl Run {
         shard: usize,
         again: bool,
         watch: &dyn Work,
-        kept: &Kept,
+        kept: &WorkerRows,
     ) -> Result<WorkReport> {
         let mut report = WorkReport::default();
         let path = self.shard_lock(shard);

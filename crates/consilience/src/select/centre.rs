@@ -35,7 +35,7 @@ impl<'a> Centre<'a> {
 
     /// The observations on all shards.
     pub(super) fn rows(&self) -> f64 {
-        self.setting.surveys.iter().map(|s| s.observations).sum()
+        self.setting.observations()
     }
 
     fn points(&self, thetas: Matrix) -> Vec<Points> {

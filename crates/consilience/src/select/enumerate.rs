@@ -1,7 +1,7 @@
 //! Every model's evidence, one by one.
 
 use super::listed::{Single, found};
-use super::{Found, MANY, evidences};
+use super::{Finding, MANY, evidences};
 use crate::combine::Setting;
 use crate::engine::Session;
 use crate::estimate::Estimate;
@@ -30,7 +30,7 @@ pub(super) fn find(
     setting: &Setting,
     space: &Space,
     select: &Select,
-) -> Result<Found> {
+) -> Result<Finding> {
     if space.models() > MANY {
         return Err(Error::input(format!(
             "there are {} models, too many to compute one by one (at most {MANY}); write method = \"search\" under [select], or name fewer candidates",

@@ -4,7 +4,7 @@
 //! centre. What is left is an integral over log σ, by the trapezoidal rule with steps of half a standard
 //! deviation: for a function as smooth as this one that is exact but for rounding.
 
-use super::Found;
+use super::Finding;
 use crate::combine::{Pool, Setting};
 use crate::data::union;
 use crate::engine::Session;
@@ -49,7 +49,7 @@ pub(super) fn select(
     setting: &Setting,
     space: &Space,
     top: usize,
-) -> Result<Option<Found>> {
+) -> Result<Option<Finding>> {
     let Some(regression) = setting.model.regression() else { return Ok(None) };
     let (recipe, places) = union(&[regression.recipe()]);
     let question = Statistics { recipe: Arc::new(recipe), kernel: regression.kernel };
@@ -296,7 +296,7 @@ impl Plane {
         peaks
     }
 
-    fn found(&self, space: &Space, grid: &[GaussianNode], top: usize) -> Result<Found> {
+    fn found(&self, space: &Space, grid: &[GaussianNode], top: usize) -> Result<Finding> {
         let own = &Plane::own(space, self.gain.len());
         let step = if grid.len() > 1 { grid[1].log_sd - grid[0].log_sd } else { 1.0 };
         let heights: Vec<f64> = grid.iter().map(|node| node.sums.log_total).collect();
@@ -330,7 +330,7 @@ impl Plane {
             .map(|m| (m.0, exactly(exp(posterior(m))), Some(Estimate::new(m.1, 0.0))))
             .collect();
         let listed: f64 = models.iter().map(|m| m.1.value).sum();
-        Ok(Found {
+        Ok(Finding {
             method: "statistics",
             inclusion: (0..p).map(|t| exactly(over(&|s| s.inclusion[t]))).collect(),
             sizes: (0..=p).map(|k| exactly(over(&|s| s.sizes[k]))).collect(),

@@ -19,7 +19,7 @@ use crate::estimate::pareto::tail_shape;
 use crate::math::proposal::log_defensive;
 use crate::math::ziggurat::{chi_square, normal};
 use crate::math::{LOG_2PI, Matrix, Stream};
-use crate::space::{Normal, Subset};
+use crate::space::{NormalModel, Subset};
 use crate::{Error, Result};
 use libm::{exp, log};
 use rand::RngExt;
@@ -80,7 +80,7 @@ struct Drawn<'p> {
     log_proposed: f64,
     log_weight: f64,
     around: &'p Around,
-    normal: Normal,
+    normal: NormalModel,
 }
 
 /// Draws this many pairs and has the shards weigh them: one round.
@@ -214,7 +214,7 @@ fn known<'p>(picture: &'p Picture, drawn: Vec<(Subset, f64, f64, f64)>) -> Resul
     let mut distinct: Vec<Subset> = drawn.iter().map(|d| d.0).collect();
     distinct.sort_unstable();
     distinct.dedup();
-    let normals: HashMap<Subset, Option<(&Around, Normal)>> =
+    let normals: HashMap<Subset, Option<(&Around, NormalModel)>> =
         distinct.into_par_iter().map(|model| (model, picture.normal(&model))).collect();
     let of = |(model, _, log_proposed, log_weight): (Subset, f64, f64, f64)| {
         let (around, normal) = normals[&model].clone().ok_or_else(|| {

@@ -1,6 +1,6 @@
 //! The paper's way: reversible jump on every shard.
 
-use super::Found;
+use super::Finding;
 use super::listed::{Single, found};
 use super::report::JumpFactor;
 use crate::combine::{JumpMethod, JumpOptions, Setting, reversible_jump};
@@ -25,7 +25,7 @@ pub(super) fn find(
     space: &Space,
     select: &Select,
     named: &[Subset],
-) -> Result<Found> {
+) -> Result<Finding> {
     let options = &setting.options;
     let (name, method) = match select.method {
         SelectBy::JumpShares => ("jump-shares", JumpMethod::Algorithm3),

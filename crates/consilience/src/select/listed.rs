@@ -1,6 +1,6 @@
 //! From the log posteriors of single models to probabilities.
 
-use super::Found;
+use super::Finding;
 use super::report::SelectDiagnostics;
 use crate::combine::Evidence;
 use crate::estimate::Estimate;
@@ -19,7 +19,7 @@ pub(super) struct Single {
 
 /// The choice among these models, `top` of which are listed. Their errors are independent: a sum of shares p moves
 /// by Σ (1{in} − p)·share·error.
-pub(super) fn found(method: &'static str, space: &Space, all: &[Single], top: usize) -> Found {
+pub(super) fn found(method: &'static str, space: &Space, all: &[Single], top: usize) -> Finding {
     let logs: Vec<f64> = all.iter().map(|s| s.log_posterior.value).collect();
     let log_total = log_sum_exp(&logs);
     let shares: Vec<f64> = logs.iter().map(|l| exp(l - log_total)).collect();
@@ -42,7 +42,7 @@ pub(super) fn found(method: &'static str, space: &Space, all: &[Single], top: us
     };
     let evidences: Option<Vec<&Evidence>> = all.iter().map(|s| s.evidence.as_ref()).collect();
     let log_normaliser = Estimate { value: log_total, se: errors.as_ref().map(spread) };
-    Found {
+    Finding {
         method,
         inclusion: (0..space.terms.len()).map(|t| probability(&|m| m.contains(t))).collect(),
         sizes: (0..=space.terms.len()).map(|s| probability(&|m| m.len() == s)).collect(),

@@ -33,7 +33,7 @@ const FEW: f64 = 64.0;
 const MANY: f64 = 4_096.0;
 
 /// What a way through the models found.
-pub(crate) struct Found {
+pub(crate) struct Finding {
     pub method: &'static str,
     pub inclusion: Vec<Estimate>,
     pub sizes: Vec<Estimate>,
@@ -57,7 +57,7 @@ pub(crate) fn find(
     space: &Space,
     select: &Select,
     named: &[Subset],
-) -> Result<Found> {
+) -> Result<Finding> {
     if !setting.joint.is_plain() {
         return tied(session, setting, space, select);
     }
@@ -109,7 +109,7 @@ pub(crate) fn find(
 }
 
 /// Looks through models with priors that tie parameters: one by one, or by what the columns of each explain.
-fn tied(session: &Session, setting: &Setting, space: &Space, select: &Select) -> Result<Found> {
+fn tied(session: &Session, setting: &Setting, space: &Space, select: &Select) -> Result<Finding> {
     let ties = setting.joint.of_free(&setting.model);
     let flat = setting.model.is_gaussian() && ties.iter().filter(|t| **t == Tie::Flat).count() == 2;
     let many = space.models() > FEW && select.method != SelectBy::Enumerate;
@@ -135,7 +135,7 @@ fn all_at_once(
     setting: &Setting,
     space: &Space,
     select: &Select,
-) -> Result<Found> {
+) -> Result<Finding> {
     if gaussian::suits(setting)
         && let Some(found) = gaussian::select(session, setting, space, select.top)?
     {

@@ -6,7 +6,7 @@ use super::weights::Weights;
 use crate::math::student::log_upper_tail;
 use crate::math::{dot, log_sum_exp, stream};
 use crate::model::Prior;
-use crate::space::{Normal, Space, StandIn, Subset};
+use crate::space::{NormalModel, Space, StandIn, Subset};
 use crate::{Error, Result};
 use libm::{exp, log, log1p};
 use rayon::prelude::*;
@@ -320,7 +320,7 @@ impl<'a> Picture<'a> {
     }
 
     /// A model's normal approximation at the nearest place.
-    pub(super) fn normal(&self, model: &Subset) -> Option<(&Around, Normal)> {
+    pub(super) fn normal(&self, model: &Subset) -> Option<(&Around, NormalModel)> {
         if let Some(&own) = self.own.get(model) {
             let place = &self.places[own];
             return place.quadratic.normal(self.space, model).map(|normal| (place, normal));

@@ -1,6 +1,6 @@
 //! All models at once: a picture of them at the centre, and draws of model and coefficients that correct it.
 
-use super::Found;
+use super::Finding;
 use super::centre::Centre;
 use super::importance::{Pair, Weighed, draw};
 use super::picture::Picture;
@@ -42,7 +42,7 @@ pub(super) fn find(
     setting: &Setting,
     space: &Space,
     select: &Select,
-) -> Result<Found> {
+) -> Result<Finding> {
     let centre = Centre::new(session, setting);
     let options = &setting.options;
     let tell = |rounds_left: u64| {
@@ -119,7 +119,7 @@ fn found(
     select: &Select,
     moves: usize,
     second_peak: Option<usize>,
-) -> Found {
+) -> Finding {
     let space = picture.space;
     let errors = &picture.weights.errors;
     let own_total = weighed.log_total(picture.log_total);
@@ -155,7 +155,7 @@ fn found(
     let log_normaliser = errors.log_total.is_finite().then(|| wider(own_total, errors.log_total));
     let (ess, k_hat) = (weighed.ess(), weighed.k_hat());
     let warnings = warnings(picture, weighed, &inclusion, select.se_target, second_peak);
-    Found {
+    Finding {
         method: "search",
         inclusion,
         sizes,

@@ -6,12 +6,12 @@
 //! function of the share that is left unexplained, one for each number of coefficients: it is tabulated in
 //! log(1 + n·(−log share)) and interpolated; the models that are listed are integrated by themselves.
 
-use super::Found;
+use super::Finding;
 use crate::combine::{Pool, Setting, gaussian_of, ground_of, independent_columns};
 use crate::data::union;
 use crate::engine::Session;
 use crate::estimate::Estimate;
-use crate::estimate::zellner::{Ground, Sums, Zellner, log_evidence};
+use crate::estimate::zellner::{LevelPriors, Zellner, ZellnerSums, log_evidence};
 use crate::math::{dot, log_sum_exp};
 use crate::model::{AroundMeans, GPrior};
 use crate::question::Statistics;
@@ -38,7 +38,7 @@ pub(super) fn select(
     setting: &Setting,
     space: &Space,
     top: usize,
-) -> Result<Found> {
+) -> Result<Finding> {
     let model = &setting.model;
     let (Some(regression), Some((group, scale))) = (model.regression(), setting.joint.group())
     else {
@@ -50,12 +50,12 @@ pub(super) fn select(
     let (ground, intercept) = ground_of(model, &setting.joint)?;
     let rows = gaussian_of(&pool.all, model, &places[0]).around_means(intercept);
     independent_columns(model, group, &rows, intercept)?;
-    let space_of_rows = Columns::new(space, intercept, rows);
-    Walk { space, columns: &space_of_rows, ground, group, scale }.found(top)
+    let space_of_rows = TermColumns::new(space, intercept, rows);
+    LeafWalk { space, columns: &space_of_rows, ground, group, scale }.found(top)
 }
 
 /// The columns around their means, by the terms that own them.
-struct Columns {
+struct TermColumns {
     rows: AroundMeans,
     /// Those that every model has, and those of each term, by their numbers among the columns.
     always: Vec<usize>,
@@ -63,14 +63,14 @@ struct Columns {
     intercept: usize,
 }
 
-impl Columns {
-    fn new(space: &Space, intercept: usize, rows: AroundMeans) -> Columns {
+impl TermColumns {
+    fn new(space: &Space, intercept: usize, rows: AroundMeans) -> TermColumns {
         let (count, number) = (rows.image.len(), |j: usize| if j > intercept { j - 1 } else { j });
         // log σ has a number too, and no column.
         let own = space.always().into_iter().filter(|&j| j != intercept).map(number);
         let terms = space.terms.iter().map(|t| t.columns.iter().map(|&j| number(j)).collect());
         let always = own.filter(|&j| j < count).collect();
-        Columns { always, terms: terms.collect(), intercept, rows }
+        TermColumns { always, terms: terms.collect(), intercept, rows }
     }
 
     fn of(&self, model: &Subset) -> Vec<usize> {
@@ -84,19 +84,19 @@ impl Columns {
 /// A model's number of coefficients, and what they explain.
 type Leaf = (Subset, u32, f64);
 
-struct Walk<'a> {
+struct LeafWalk<'a> {
     space: &'a Space,
-    columns: &'a Columns,
-    ground: Ground,
+    columns: &'a TermColumns,
+    ground: LevelPriors,
     group: GPrior,
     scale: f64,
 }
 
-impl Walk<'_> {
-    fn sums(&self, coefficients: usize, explained: f64) -> Sums {
+impl LeafWalk<'_> {
+    fn sums(&self, coefficients: usize, explained: f64) -> ZellnerSums {
         let rows = &self.columns.rows;
         let total = dot(&rows.image, &rows.image) + rows.rest * rows.rest;
-        Sums {
+        ZellnerSums {
             observations: rows.observations,
             coefficients,
             level: rows.level,
@@ -105,7 +105,7 @@ impl Walk<'_> {
         }
     }
 
-    fn log_evidence(&self, sums: &Sums) -> Result<f64> {
+    fn log_evidence(&self, sums: &ZellnerSums) -> Result<f64> {
         let spread = self.group.spread(sums.observations, sums.coefficients, self.scale);
         log_evidence(&self.ground, sums, &spread).map(|(value, _)| value)
     }
@@ -176,7 +176,7 @@ impl Walk<'_> {
     }
 
     /// Per number of coefficients, log p(y) as a function of what is explained.
-    fn tables(&self, leaves: &[Leaf]) -> Result<Vec<Option<Table>>> {
+    fn tables(&self, leaves: &[Leaf]) -> Result<Vec<Option<Curve>>> {
         let most = leaves.iter().map(|leaf| leaf.1 as usize).max().unwrap_or(0);
         let range = |p: usize| {
             let own = leaves.iter().filter(|leaf| leaf.1 as usize == p).map(|leaf| leaf.2);
@@ -184,13 +184,13 @@ impl Walk<'_> {
         };
         let ranges: Vec<(f64, f64)> = (0..=most).map(range).collect();
         let table = |(p, (low, high)): (usize, (f64, f64))| match low.is_finite() {
-            true => Table::new(self, p, low, high).map(Some),
+            true => Curve::new(self, p, low, high).map(Some),
             false => Ok(None),
         };
         ranges.into_par_iter().enumerate().map(table).collect()
     }
 
-    fn found(&self, top: usize) -> Result<Found> {
+    fn found(&self, top: usize) -> Result<Finding> {
         let mut leaves = self.leaves();
         leaves.sort_unstable_by_key(|leaf| leaf.0);
         let tables = match self.group.spread(self.columns.rows.observations, 1, self.scale).fixed()
@@ -227,7 +227,7 @@ impl Walk<'_> {
         let listed: f64 = models.iter().map(|m| m.1.value).sum();
         let likely: Vec<(Subset, f64)> =
             order.iter().take(AVERAGED).map(|&k| (leaves[k].0, exp(logs[k] - log_total))).collect();
-        Ok(Found {
+        Ok(Finding {
             method: "statistics",
             inclusion: inclusion.into_iter().map(exactly).collect(),
             sizes: sizes.into_iter().map(exactly).collect(),
@@ -290,15 +290,15 @@ fn taken(left: &[f64], size: usize, explained: f64) -> (Vec<f64>, f64) {
 }
 
 /// A smooth function of what is left unexplained, less what is a straight line in its logarithm.
-struct Table {
+struct Curve {
     from: f64,
     step: f64,
     values: Vec<f64>,
 }
 
-impl Table {
-    fn new(walk: &Walk<'_>, p: usize, low: f64, high: f64) -> Result<Table> {
-        let place = |explained: f64| Table::place(&walk.sums(p, explained));
+impl Curve {
+    fn new(walk: &LeafWalk<'_>, p: usize, low: f64, high: f64) -> Result<Curve> {
+        let place = |explained: f64| Curve::place(&walk.sums(p, explained));
         let (from, to) = (place(low), place(high));
         let step = ((to - from) / POINTS as f64).max(1e-9);
         let total = walk.sums(p, 0.0).residual;
@@ -306,7 +306,7 @@ impl Table {
         let value = |k: usize| -> Result<f64> {
             let t = from + k as f64 * step;
             let share = exp(-(exp(t) - 1.0) / n);
-            let sums = Sums {
+            let sums = ZellnerSums {
                 residual: share * total,
                 explained: (1.0 - share) * total,
                 ..walk.sums(p, 0.0)
@@ -314,17 +314,17 @@ impl Table {
             Ok(walk.log_evidence(&sums)? - line(&sums))
         };
         let values = (0..=POINTS).map(value).collect::<Result<_>>()?;
-        Ok(Table { from, step, values })
+        Ok(Curve { from, step, values })
     }
 
-    fn place(sums: &Sums) -> f64 {
+    fn place(sums: &ZellnerSums) -> f64 {
         let share = sums.residual / (sums.residual + sums.explained);
         log1p(-sums.observations * log(share))
     }
 
     /// By a polynomial through the points around.
-    fn at(&self, sums: &Sums) -> f64 {
-        let x = (Table::place(sums) - self.from) / self.step;
+    fn at(&self, sums: &ZellnerSums) -> f64 {
+        let x = (Curve::place(sums) - self.from) / self.step;
         let first = (x - 0.5 * TAKEN as f64 + 1.0).floor();
         let first = first.clamp(0.0, (self.values.len() - TAKEN) as f64);
         let (start, x) = (first as usize, x - first);
@@ -340,6 +340,6 @@ impl Table {
     }
 }
 
-fn line(sums: &Sums) -> f64 {
+fn line(sums: &ZellnerSums) -> f64 {
     -0.5 * (sums.observations - 1.0) * log(sums.residual)
 }

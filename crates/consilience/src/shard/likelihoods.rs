@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::data::ShardData;
-use crate::model::{Begun, Common, Likelihood, Model};
+use crate::model::{Begun, Common, Groups, Likelihood, Model};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -55,6 +55,8 @@ fn taken(left: &AtomicUsize, bytes: usize) -> bool {
 pub(super) struct Likelihoods {
     /// By the design's number, and what sets the model apart from others over it.
     known: Mutex<HashMap<(usize, u64), Arc<Likelihood>>>,
+    /// Those of models with effects of groups.
+    groups: Mutex<HashMap<(usize, u64), Arc<Groups>>>,
     /// What the models of each design have in common.
     designs: Mutex<Vec<Arc<Common>>>,
     /// What all of it may take, together with those of other shards.
@@ -101,6 +103,18 @@ impl Likelihoods {
                 Ok(slot.get().clone())
             }
         }
+    }
+
+    /// The likelihood of a model with effects of groups, kept from its first use on.
+    pub fn of_groups(&self, model: &Model, data: &ShardData) -> Result<Arc<Groups>> {
+        let number = self.common(model, data).map_or(usize::MAX, |(number, _)| number);
+        let key = (number, model.likelihood_hash());
+        let known = || self.groups.lock().expect("no thread panics while it holds the lock");
+        if let Some(likelihood) = known().get(&key) {
+            return Ok(likelihood.clone());
+        }
+        let built = Arc::new(Groups::new(model, data)?);
+        Ok(known().entry(key).or_insert(built).clone())
     }
 
     /// What models over this one's design have in common, and the design's number.

@@ -226,7 +226,7 @@ pub struct Quadratic {
 
 /// A model's normal approximation.
 #[derive(Debug, Clone)]
-pub struct Normal {
+pub struct NormalModel {
     /// The numbers of its parameters, in order.
     pub coordinates: Vec<usize>,
     /// Their mean.
@@ -294,7 +294,7 @@ impl Quadratic {
     }
 
     /// The normal approximation of one model; `None` where its curvature is no precision.
-    pub fn normal(&self, space: &Space, model: &Subset) -> Option<Normal> {
+    pub fn normal(&self, space: &Space, model: &Subset) -> Option<NormalModel> {
         let coordinates = space.coordinates(model);
         let d = coordinates.len();
         let mut precision = Matrix::zeros(d, d);
@@ -308,6 +308,6 @@ impl Quadratic {
         let gain: f64 = coordinates.iter().map(|&j| self.gain[j]).sum();
         let half = 0.5 * (factor.inverse_quadratic(&slope) - factor.log_det());
         let mean = factor.solve(&slope);
-        Some(Normal { coordinates, mean, factor, log_z: self.constant + gain + half })
+        Some(NormalModel { coordinates, mean, factor, log_z: self.constant + gain + half })
     }
 }

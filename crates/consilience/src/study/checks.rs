@@ -6,6 +6,7 @@ use super::{
     Combine, EvidenceOptions, Lines, Local, ModelSpec, Select, Sizes, Split, SplitBy, Study,
     StudyFile,
 };
+use crate::data::MAX_NODES;
 use crate::error::clip;
 use crate::{Error, Level, Place, Result, Warning};
 use std::collections::HashMap;
@@ -187,6 +188,10 @@ impl Study {
             ("evidence.rounds", evidence.rounds, ROUNDS),
         ] {
             limits.check(value as u64).or_else(|message| wrong(key, message))?;
+        }
+        if let Some(nodes) = evidence.nodes.filter(|n| !(1..=MAX_NODES).contains(n)) {
+            let message = format!("must be a whole number from 1 to {MAX_NODES}, not {nodes}");
+            return wrong("evidence.nodes", message);
         }
         se_target(evidence.se_target).or_else(|message| wrong("evidence.se_target", message))
     }

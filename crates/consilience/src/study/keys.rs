@@ -60,6 +60,7 @@ pub(super) const TABLES: &[(&str, &[&str])] = &[
             "schedule",
             "rounds",
             "seed",
+            "nodes",
             "kernel",
         ],
     ),

@@ -262,6 +262,9 @@ pub struct EvidenceOptions {
     pub rounds: usize,
     /// The seed of the draws.
     pub seed: u64,
+    /// Nodes of the quadrature per random effect; none for 25, and 15 where there are two a group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<u32>,
     /// Whose instructions the hot loops use.
     pub kernel: Kernel,
 }
@@ -281,6 +284,7 @@ impl Default for EvidenceOptions {
             schedule: Schedule::default(),
             rounds: 60,
             seed: 1,
+            nodes: None,
             kernel: Kernel::default(),
         }
     }

@@ -201,6 +201,12 @@ pub enum Role {
     Cut,
     /// The logarithm of the gap between a cutpoint and the one below.
     LogGap,
+    /// The logarithm of the standard deviation of groups' intercepts.
+    EffectLogSd,
+    /// The same of groups' slopes.
+    EffectLogSdSlope,
+    /// The inverse hyperbolic tangent of the correlation between them.
+    EffectCorrelation,
 }
 
 /// A parameter, by all that priors can be given for.
@@ -208,10 +214,24 @@ pub enum Role {
 pub struct ParameterName {
     /// Its own name: `carrierUA`.
     pub name: String,
+    /// The name of its column, which the coefficients of several classes share; its own name if it has none.
+    pub column: String,
     /// The label of its term: `carrier`; its own name if it has none.
     pub term: String,
     /// What it is.
     pub role: Role,
+}
+
+impl ParameterName {
+    /// A parameter that has one column, whose name it goes by, or none.
+    pub fn new(name: &str, term: &str, role: Role) -> ParameterName {
+        ParameterName { name: name.into(), column: name.into(), term: term.into(), role }
+    }
+
+    /// The names that a prior may be given for, the nearest first.
+    fn all(&self) -> [&str; 3] {
+        [&self.name, &self.column, &self.term]
+    }
 }
 
 impl PriorTable {
@@ -228,6 +248,7 @@ impl PriorTable {
             Role::LogitZero => self.logit_zero,
             Role::Cut => self.cut,
             Role::LogGap => self.log_gap,
+            Role::EffectLogSd | Role::EffectLogSdSlope | Role::EffectCorrelation => None,
         }
     }
 
@@ -248,8 +269,7 @@ impl PriorTable {
         &self,
         parameters: impl IntoIterator<Item = &'a ParameterName>,
     ) -> Option<(&str, String)> {
-        let known: BTreeSet<&str> =
-            parameters.into_iter().flat_map(|p| [p.name.as_str(), p.term.as_str()]).collect();
+        let known: BTreeSet<&str> = parameters.into_iter().flat_map(ParameterName::all).collect();
         let is_known = |name: &str| known.contains(name) || known.iter().any(|k| same(k, name));
         let strays = self.parameters.keys().filter(|name| !is_known(name));
         let far = |name: &&String| nearest(&clip(name), known.iter().copied()).is_none();
@@ -271,6 +291,12 @@ impl Role {
             Role::LogShape | Role::LogitZero => normal(1.5).into(),
             Role::LogPrecision => Prior::Normal { mean: 2.0, sd: 1.5 }.into(),
             Role::Cut => PriorSpec::per_sd(normal(2.5)),
+            // Groups differ by a third of a unit, within a factor of 7 either way.
+            Role::EffectLogSd | Role::EffectLogSdSlope => {
+                PriorSpec::per_sd(Prior::Normal { mean: -1.0, sd: 1.0 })
+            }
+            // About as flat in the correlation as LKJ(2).
+            Role::EffectCorrelation => normal(0.6).into(),
         }
     }
 
@@ -291,7 +317,7 @@ impl Role {
 
 /// The priors of a model's parameters, in their order.
 ///
-/// The nearer word wins: the parameter's name before the term's label before the general prior before
+/// The nearer word wins: the parameter's name before its column's before the term's label before the general prior before
 /// the default one, and in each case the model's before the study's. What nobody speaks of has its
 /// [role's](Role::default_prior).
 ///
@@ -326,10 +352,11 @@ pub fn resolve_priors(
     let tables = [&model.prior, &study.prior];
     let prior = |parameter: &ParameterName| {
         let by_name = tables.iter().filter_map(|table| table.named(&parameter.name));
+        let by_column = tables.iter().filter_map(|table| table.named(&parameter.column));
         let by_term = tables.iter().filter_map(|table| table.named(&parameter.term));
         let general = tables.iter().filter_map(|table| table.general(parameter.role));
         let default = tables.iter().filter_map(|table| table.default);
-        by_name.chain(by_term).chain(general).chain(default).next()
+        by_name.chain(by_column).chain(by_term).chain(general).chain(default).next()
     };
     ties::tied(study, model, parameters, parameters.iter().map(prior).collect())
 }

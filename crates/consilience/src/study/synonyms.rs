@@ -13,6 +13,7 @@ const FAMILIES: &[(&[&str], Family)] = &[
         &["negbin", "negbinomial", "nb", "nbinom", "nbinom1", "nbinom2", "gammapoisson"],
         Family::NegativeBinomial,
     ),
+    (&["multinom", "mlogit", "multilogit", "unordered"], Family::Multinomial),
 ];
 
 /// What to say of a family that is none: what to write in its place where that is known, else the nearest name, and all
@@ -37,9 +38,6 @@ fn advice(typed: &str) -> String {
         return format!("; write \"{family}\"");
     }
     let other = match plain.as_str() {
-        "multinomial" | "categorical" => {
-            "; compare classes two at a time, as in I(y == \"a\"), or use \"cumulative-logit\" if they are in order"
-        }
         "cox" | "coxph" => "; of times there are \"exponential\", \"weibull\" and \"log-normal\"",
         "quasibinomial" | "quasipoisson" => {
             "; there is no likelihood behind it: use \"negative-binomial\" for counts that vary more"

@@ -2,7 +2,7 @@
 
 use super::Sweep;
 use super::cell::{Cell, CellTime};
-use super::metrics::{self, Group, Line};
+use super::metrics::{self, CellGroup, FittedLine};
 use super::verdict::{Advice, advice};
 use crate::compare::VERSION;
 use crate::estimate::Estimate;
@@ -39,9 +39,9 @@ pub struct Document {
     /// Up to how many shards each combination holds.
     pub advice: Vec<Advice>,
     /// Over the repeats of one way to split, number of shards and method.
-    pub groups: Vec<Group>,
+    pub groups: Vec<CellGroup>,
     /// How errors grow with the number of shards.
-    pub lines: Vec<Line>,
+    pub lines: Vec<FittedLine>,
     /// Every partition.
     pub cells: Vec<Cell>,
     /// What should be known about all of it.
@@ -314,7 +314,7 @@ fn share_exact(sweep: &Sweep, cells: &mut [Cell]) {
 }
 
 /// Combinations that did not get through.
-fn failures(groups: &[Group]) -> Vec<Warning> {
+fn failures(groups: &[CellGroup]) -> Vec<Warning> {
     let failed = groups.iter().filter(|g| g.failed > 0);
     failed
         .map(|g| {

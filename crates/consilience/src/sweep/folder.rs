@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
 /// Where cells are kept.
-pub trait Kept: Sync {
+pub trait CellStore: Sync {
     /// A cell that was computed before.
     fn get(&self, _: &CellName) -> Result<Option<(Cell, Option<CellTime>)>> {
         Ok(None)
@@ -22,7 +22,7 @@ pub trait Kept: Sync {
 }
 
 /// Nothing is kept.
-impl Kept for () {}
+impl CellStore for () {}
 
 /// A folder with a file per cell.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Folder {
     }
 }
 
-impl Kept for Folder {
+impl CellStore for Folder {
     fn get(&self, name: &CellName) -> Result<Option<(Cell, Option<CellTime>)>> {
         let path = self.file(name);
         let text = match std::fs::read(&path) {

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// All partitions of one way to split and number of shards, under one combination or vote.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Group {
+pub struct CellGroup {
     /// The way to split.
     pub by: String,
     /// The number of shards.
@@ -73,7 +73,7 @@ pub struct Errors {
 
 /// A line fitted to how an error grows with the number of shards, from two shards on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Line {
+pub struct FittedLine {
     /// The way to split.
     pub by: String,
     /// The combination.
@@ -134,7 +134,7 @@ fn log_difference(log_i: f64, log_hat: f64) -> Option<f64> {
 }
 
 /// All groups of a sweep, in its order: combinations first, then votes.
-pub(super) fn groups(sweep: &Sweep, cells: &[Cell], reference: &[Estimate]) -> Vec<Group> {
+pub(super) fn groups(sweep: &Sweep, cells: &[Cell], reference: &[Estimate]) -> Vec<CellGroup> {
     let truth: Vec<f64> = reference.iter().map(|r| r.value).collect();
     let mut all = Vec::new();
     for by in &sweep.by {
@@ -154,13 +154,19 @@ pub(super) fn groups(sweep: &Sweep, cells: &[Cell], reference: &[Estimate]) -> V
     all
 }
 
-fn combination(by: &str, shards: usize, method: Combine, cells: &[&Cell], truth: &[f64]) -> Group {
+fn combination(
+    by: &str,
+    shards: usize,
+    method: Combine,
+    cells: &[&Cell],
+    truth: &[f64],
+) -> CellGroup {
     let asked = || cells.iter().filter_map(|c| c.combination(method.name()));
     let found: Vec<_> = asked().filter(|c| c.error.is_none()).collect();
     let failed = asked().count() - found.len();
     let values: Vec<Vec<f64>> =
         found.iter().map(|c| c.models.iter().map(|m| m.log_evidence.value).collect()).collect();
-    let mut group = Group {
+    let mut group = CellGroup {
         by: by.to_string(),
         shards,
         method: method.name().to_string(),
@@ -190,14 +196,14 @@ fn combination(by: &str, shards: usize, method: Combine, cells: &[&Cell], truth:
     group
 }
 
-fn votes_of(by: &str, shards: usize, method: &str, cells: &[&Cell], truth: &[f64]) -> Group {
+fn votes_of(by: &str, shards: usize, method: &str, cells: &[&Cell], truth: &[f64]) -> CellGroup {
     let found: Vec<_> =
         cells.iter().filter_map(|c| c.votes.iter().find(|v| v.method == method)).collect();
     let score = found.first().map(|v| v.score.clone()).unwrap_or_default();
     let values: Vec<Vec<f64>> =
         found.iter().map(|v| v.models.iter().map(|m| m.value).collect()).collect();
     let models = scores(&values, truth, score == "log evidence");
-    Group {
+    CellGroup {
         by: by.to_string(),
         shards,
         method: method.to_string(),
@@ -247,7 +253,7 @@ fn scores(values: &[Vec<f64>], truth: &[f64], are_evidences: bool) -> Vec<GroupM
 }
 
 /// Least squares lines of ε₁ and ε₂ over the numbers of shards, where there are two of them beyond 1.
-pub(super) fn lines(groups: &[Group]) -> Vec<Line> {
+pub(super) fn lines(groups: &[CellGroup]) -> Vec<FittedLine> {
     let mut all = Vec::new();
     let mut seen: Vec<(&str, &str)> = Vec::new();
     for group in groups {
@@ -266,7 +272,7 @@ pub(super) fn lines(groups: &[Group]) -> Vec<Line> {
                     .filter_map(|g| Some((g.shards as f64, pick(g.models.get(model)?)?)))
                     .collect();
                 if let Some((intercept, slope)) = fitted(&points) {
-                    all.push(Line {
+                    all.push(FittedLine {
                         by: group.by.clone(),
                         method: group.method.clone(),
                         model,

@@ -13,8 +13,8 @@ mod verdict;
 
 pub use cell::{Cell, CellCombination, CellModel, CellTime, CellVote};
 pub use document::{Document, Reference};
-pub use folder::{Folder, Kept};
-pub use metrics::{Errors, Group, GroupModel, Line};
+pub use folder::{CellStore, Folder};
+pub use metrics::{CellGroup, Errors, FittedLine, GroupModel};
 pub use threads::OnThreads;
 pub(crate) use threads::measured;
 pub use verdict::Advice;
@@ -195,7 +195,7 @@ impl Sweep {
         &self,
         file: &StudyFile,
         bench: &dyn Bench,
-        kept: &dyn Kept,
+        kept: &dyn CellStore,
         watch: &dyn Watch,
     ) -> Result<Document> {
         self.check(file)?;
@@ -208,7 +208,7 @@ impl Sweep {
         &self,
         models: &[String],
         bench: &dyn Bench,
-        kept: &dyn Kept,
+        kept: &dyn CellStore,
         watch: &dyn Watch,
     ) -> Result<Document> {
         let names = self.cells();

@@ -3,13 +3,13 @@
 use super::{Bench, Cell, CellName, CellTime, Measured};
 use crate::Result;
 use crate::engine::{Clock, Engine, Observer};
-use crate::plan::{Plan, Room, Rows};
+use crate::plan::{GatheredRows, Plan, Room};
 use crate::study::{Combine, Schedule, Study};
 use std::sync::Arc;
 
 /// Computes cells here, of rows that were read once.
 pub struct OnThreads {
-    rows: Rows,
+    rows: GatheredRows,
     threads: usize,
     room: Room,
     clock: Option<Arc<dyn Clock>>,
@@ -17,7 +17,12 @@ pub struct OnThreads {
 
 impl OnThreads {
     /// Of these rows. With a clock, shards are timed.
-    pub fn new(rows: Rows, threads: usize, room: Room, clock: Option<Arc<dyn Clock>>) -> OnThreads {
+    pub fn new(
+        rows: GatheredRows,
+        threads: usize,
+        room: Room,
+        clock: Option<Arc<dyn Clock>>,
+    ) -> OnThreads {
         OnThreads { threads: room.threads(threads), rows, room, clock }
     }
 }

@@ -1,7 +1,7 @@
 //! How many shards each combination bears, in a sentence.
 
 use super::Sweep;
-use super::metrics::{Group, best};
+use super::metrics::{CellGroup, best};
 use crate::estimate::Estimate;
 use serde::Serialize;
 
@@ -29,7 +29,7 @@ pub struct Advice {
 /// What to say of every combination.
 pub(super) fn advice(
     sweep: &Sweep,
-    groups: &[Group],
+    groups: &[CellGroup],
     reference: &[Estimate],
     models: &[String],
 ) -> Vec<Advice> {
@@ -41,9 +41,9 @@ pub(super) fn advice(
     for by in &sweep.by {
         for method in &sweep.combine {
             let (by, method) = (by.to_string(), method.name().to_string());
-            let own: Vec<&Group> =
+            let own: Vec<&CellGroup> =
                 groups.iter().filter(|g| g.by == by && g.method == method).collect();
-            let up_to = |holds: &dyn Fn(&Group) -> bool| {
+            let up_to = |holds: &dyn Fn(&CellGroup) -> bool| {
                 let held = own.iter().take_while(|g| g.failed == 0 && g.counted > 0 && holds(g));
                 held.last().map(|g| g.shards)
             };

@@ -64,7 +64,7 @@ fn errors_point_and_advise() {
         ("y ~ + * b", 7, "where a column or a term is needed"),
         ("y ~ a / b", 7, "for nesting write a + a:b, for a quotient I(a/b)"),
         ("y ~ b %in% a", 7, "write a:b"),
-        ("y ~ x + (1 | g)", 12, "random effects"),
+        ("y ~ x + 1 | g", 11, "random effects"),
         ("y ~ x > 0", 7, "write I(x > 0)"),
         ("y ~ a & b", 7, "write I(a & b)"),
         ("y ~ !flag", 5, "write I(!flag)"),

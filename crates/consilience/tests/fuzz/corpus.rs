@@ -8,7 +8,7 @@ use crate::{Verdict, damaged, judge};
 use consilience::Error;
 use consilience::engine::Silent;
 use consilience::math::stream;
-use consilience::run::{Kept, QuestionFile, Received, Run, SiteEntry, Stop};
+use consilience::run::{QuestionFile, Received, Run, SiteEntry, Stop, WorkerRows};
 use consilience::site::{Asked, Key, Policy, answer};
 use consilience::study::StudyFile;
 use rand::RngExt;
@@ -128,7 +128,7 @@ fn written(folder: &Path) -> Vec<Seed> {
         let run = Run::split(study, &folder.join(name)).unwrap();
         add("manifest", format!("ok-{name}"), &run.folder().join("manifest.json"));
         while let Err(Error::Waiting(waiting)) = run.coordinate(&Stop, &Silent) {
-            run.work_all(&[0, 1], 1, false, &(), &Kept::default()).unwrap();
+            run.work_all(&[0, 1], 1, false, &(), &WorkerRows::default()).unwrap();
             let kind = waiting.kind;
             add("question", format!("ok-{name}-{kind}"), &waiting.question);
             let stem = waiting.question.file_stem().unwrap().to_string_lossy().into_owned();

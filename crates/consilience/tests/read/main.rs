@@ -4,6 +4,7 @@ mod blocks;
 mod bounds;
 mod copies;
 mod files;
+mod halt;
 mod kinds;
 mod levels;
 mod parquet;

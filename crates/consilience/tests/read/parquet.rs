@@ -311,3 +311,50 @@ fn corrupt_files_do_no_harm() {
         }
     }
 }
+
+/// Row groups are read side by side where columns are few, and nobody can tell: neither from the table nor from errors.
+#[test]
+fn few_columns_are_the_same_on_any_threads() {
+    let n = 301;
+    let x = || -> ArrayRef {
+        Arc::new(Float64Array::from_iter(
+            (0..n).map(|i| (i % 11 > 0).then_some(f64::from(i) / 7.0)),
+        ))
+    };
+    let s: ArrayRef = Arc::new(Float32Array::from_iter_values((0..n).map(|i| i as f32 / 3.0)));
+    // Levels that come late, come again, and are spelled in two ways.
+    let word = |i: i32| match i % 13 {
+        0 => None,
+        5 if i > 200 => Some("e\u{301}".to_string()),
+        6 if i > 250 => Some("\u{e9}".to_string()),
+        k => Some(format!("{}", (k + i / 60) % 9)),
+    };
+    let g: ArrayRef = Arc::new(StringArray::from_iter((0..n).map(word)));
+    let keys = (0..n).map(|i| ["u", "v", "w"][(i / 100 + i % 2) as usize % 3]);
+    let d: ArrayRef = Arc::new(keys.collect::<DictionaryArray<Int32Type>>());
+    let none: ArrayRef = Arc::new(Float64Array::from(vec![None; n as usize]));
+    let dir = Dir::new();
+    let columns = vec![("x", x()), ("s", s), ("g", g), ("d", d), ("none", none)];
+    let path = write(&dir, "t.parquet", columns);
+    // Two faults: the first one in the file is told.
+    let faulty = |i: i32| if i == 120 || i == 290 { f64::INFINITY } else { f64::from(i) };
+    let bad: ArrayRef = Arc::new(Float64Array::from_iter_values((0..n).map(faulty)));
+    let wrong = write(&dir, "wrong.parquet", vec![("bad", bad), ("x", x())]);
+    let on = |threads: usize, file: &PathBuf, wanted: &[&str]| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| read_named(std::slice::from_ref(file), wanted))
+    };
+    for wanted in
+        [&["x"] as &[&str], &["g"], &["g", "s"], &["none", "d", "x"], &["x", "s", "g", "d"]]
+    {
+        let one = format!("{:?}", on(1, &path, wanted).unwrap());
+        for threads in [2, 3, 16, 64] {
+            assert_eq!(format!("{:?}", on(threads, &path, wanted).unwrap()), one, "{wanted:?}");
+        }
+    }
+    let one = on(1, &path, &["g"]).unwrap().table;
+    assert_eq!((one.rows(), one.origin().rows[300]), (301, (0, 301)));
+    for threads in [1, 2, 16] {
+        refused(on(threads, &wrong, &["bad", "x"]), &["row 121", "`inf`"]);
+    }
+}

@@ -3,7 +3,7 @@
 use crate::study;
 use consilience::Error;
 use consilience::engine::Silent;
-use consilience::run::{Kept, Received, Run, SiteEntry, Stop};
+use consilience::run::{Received, Run, SiteEntry, Stop, WorkerRows};
 use consilience::site::{Asked, Key, Policy, answer};
 use consilience::study::StudyFile;
 use serde_json::Value;
@@ -39,7 +39,7 @@ fn names_that_lead_out_of_a_run_are_refused() {
         std::fs::write(&manifest, value.to_string()).unwrap();
         let error = match Run::open(&path) {
             Err(error) => error.to_string(),
-            Ok(run) => panic!("{name}: {:?}", run.work(1, false, &(), &Kept::default())),
+            Ok(run) => panic!("{name}: {:?}", run.work(1, false, &(), &WorkerRows::default())),
         };
         assert!(error.contains("manifest.json: shard 1 in it is named"), "{name}: {error}");
     }

@@ -11,7 +11,7 @@ mod wishes;
 use common::{Case, run_study};
 use consilience::compare::Comparison;
 use consilience::engine::Silent;
-use consilience::run::{Courier, Kept, OpenRound, Run, Stop};
+use consilience::run::{Courier, OpenRound, Run, Stop, WorkerRows};
 use consilience::study::{Overrides, StudyFile};
 use consilience::{Error, Result};
 use std::path::Path;
@@ -22,7 +22,7 @@ struct Worker;
 impl Courier for Worker {
     fn fetch(&self, open: &OpenRound) -> Result<()> {
         let run = Run::open(open.run.folder())?;
-        run.work_all(&open.missing, 2, false, &(), &Kept::default()).map(|_| ())
+        run.work_all(&open.missing, 2, false, &(), &WorkerRows::default()).map(|_| ())
     }
 }
 
@@ -70,7 +70,7 @@ fn what_is_answered_stays_answered() {
         other => panic!("{other:?}"),
     };
     assert_eq!((waiting.round, waiting.missing.len(), waiting.shards), (1, 5, 5));
-    let first = run.work(1, false, &(), &Kept::default()).unwrap();
+    let first = run.work(1, false, &(), &WorkerRows::default()).unwrap();
     assert_eq!((first.answered, first.known), (1, 0));
     let path = |shard: usize| {
         let hash =
@@ -78,7 +78,7 @@ fn what_is_answered_stays_answered() {
         folder.path().join(format!("answers/{hash}/{shard:06}.answer"))
     };
     let written = std::fs::metadata(path(1)).unwrap().modified().unwrap();
-    let again = run.work_all(&[0, 1, 2, 3, 4], 2, true, &(), &Kept::default()).unwrap();
+    let again = run.work_all(&[0, 1, 2, 3, 4], 2, true, &(), &WorkerRows::default()).unwrap();
     assert_eq!((again.answered, again.known), (4, 1));
     assert_eq!(std::fs::metadata(path(1)).unwrap().modified().unwrap(), written);
 
@@ -100,7 +100,7 @@ fn what_is_answered_stays_answered() {
         }
         other => panic!("{other:?}"),
     }
-    let mended = run.work_all(&[0, 1, 2, 3, 4], 2, false, &(), &Kept::default()).unwrap();
+    let mended = run.work_all(&[0, 1, 2, 3, 4], 2, false, &(), &WorkerRows::default()).unwrap();
     assert_eq!((mended.answered, mended.known, mended.replaced.len()), (1, 4, 1));
     assert_eq!(std::fs::read(path(2)).unwrap(), whole);
 }
@@ -116,7 +116,7 @@ fn there_is_one_coordinator_at_a_time_and_one_worker_per_shard() {
     assert!(matches!(run.coordinate(&Stop, &Silent), Err(Error::Waiting(_))));
     let busy = std::fs::File::create(folder.path().join("work/000003.lock")).unwrap();
     busy.lock().unwrap();
-    let report = run.work_all(&[2, 3], 1, false, &(), &Kept::default()).unwrap();
+    let report = run.work_all(&[2, 3], 1, false, &(), &WorkerRows::default()).unwrap();
     assert_eq!((report.answered, report.busy), (1, vec![3]));
 }
 
@@ -144,7 +144,7 @@ fn a_run_belongs_to_its_study_and_its_data() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     std::fs::write(&shard, bytes).unwrap();
-    let error = run.work(1, false, &(), &Kept::default()).unwrap_err();
+    let error = run.work(1, false, &(), &WorkerRows::default()).unwrap_err();
     assert!(error.to_string().contains("000001.parquet: the shard was changed"), "{error}");
     let manifest = path.join("manifest.json");
     let text = std::fs::read_to_string(&manifest).unwrap();
@@ -209,7 +209,7 @@ fn numbers_too_large_are_named_as_on_threads() {
                 Err(Error::Waiting(waiting)) => assert!(waiting.refused.is_empty(), "{waiting}"),
                 done => break done,
             }
-            run.work_all(&[0, 1, 2], 1, false, &(), &Kept::default()).unwrap();
+            run.work_all(&[0, 1, 2], 1, false, &(), &WorkerRows::default()).unwrap();
         };
         match (files, threads) {
             (Ok(files), Ok(threads)) => assert_eq!(files, threads, "{formula}"),

@@ -120,6 +120,7 @@ fn everything_that_can_be_said_is_read() {
         schedule: Schedule::Gentle,
         rounds: 2,
         seed: 7,
+        nodes: None,
         kernel: Kernel::Portable,
     };
     assert_eq!(study.evidence, expected);

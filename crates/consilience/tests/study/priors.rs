@@ -127,7 +127,7 @@ fn wrong_prior_texts_say_what_to_write() {
 }
 
 fn parameter(name: &str, term: &str, role: Role) -> ParameterName {
-    ParameterName { name: name.into(), term: term.into(), role }
+    ParameterName::new(name, term, role)
 }
 
 fn carriers() -> Vec<ParameterName> {

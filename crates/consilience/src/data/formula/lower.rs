@@ -1,5 +1,6 @@
 //! What the operators mean: arithmetic inside functions, the algebra of terms outside.
 
+use super::super::effects::Effects;
 use super::super::expr::{Binary, Expr, Function, Unary};
 use super::calls::{self, WHOLE};
 use super::outcome::outcome;
@@ -39,7 +40,10 @@ pub(super) fn right(node: &Node) -> Lowered<Right> {
         ),
         NodeKind::Dot => Ok(Right::Dot),
         NodeKind::Column(name) => Ok(Right::Variable(Expr::Column(name.clone()))),
-        NodeKind::Paren(inner) => Ok(Right::Paren(Box::new(right(inner)?))),
+        NodeKind::Paren(inner) => match &inner.kind {
+            NodeKind::Binary(Op::Of(Binary::Or), of, group) => effects(of, group).map(Right::Effects),
+            _ => Ok(Right::Paren(Box::new(right(inner)?))),
+        },
         NodeKind::Unary(Unary::Not, inner) => {
             let shown = expr(inner).map_or("x".to_string(), |e| e.to_string());
             fault(format!("a negation is no term by itself; write I(!{shown})"))
@@ -81,7 +85,7 @@ pub(super) fn right(node: &Node) -> Lowered<Right> {
             fault(format!("`%in%` is not supported; write {b}:{a}"))
         }
         NodeKind::Binary(Op::Of(Binary::Or), ..) => fault(
-            "`|` between terms (random effects) is not supported; take the group as a factor, as in y ~ x + group, or write I(a | b) for \"or\"".into(),
+            "`|` between terms (random effects) stands in parentheses, as in y ~ x + (1 | group); or take the group as a factor, as in y ~ x + group; for \"or\" write I(a | b)".into(),
         ),
         NodeKind::Binary(Op::Of(op), ..) => {
             let shown = expr(node).map_or("x > 0".to_string(), |e| e.to_string());
@@ -98,6 +102,80 @@ pub(super) fn right(node: &Node) -> Lowered<Right> {
         NodeKind::Call(..) => Ok(Right::Variable(variable(node)?)),
         NodeKind::Named(name, _) => fault(stray(name)),
     }
+}
+
+/// `(1 | g)`, `(x | g)`, `(0 + x | g)`.
+fn effects(of: &Node, group: &Node) -> Lowered<Effects> {
+    let fault = |at: usize, message: String| Err(SyntaxFault::new(at, message));
+    if let NodeKind::Binary(Op::Of(Binary::Divide) | Op::Colon, a, b) = &group.kind {
+        let (a, b) = (expr(a)?, expr(b)?);
+        return fault(
+            group.at,
+            format!(
+                "groups within groups are not supported; take the inner ones alone, as in (1 | {b}), with {a} as a factor"
+            ),
+        );
+    }
+    let group = match &group.kind {
+        NodeKind::Column(_) => variable(group)?,
+        NodeKind::Call(name, arguments) if name == "factor" && arguments.len() == 1 => {
+            with_column(expr(&arguments[0])?, group.at)?
+        }
+        _ => {
+            return fault(
+                group.at,
+                "behind `|` stands the column of the groups, as in (1 | hospital)".into(),
+            );
+        }
+    };
+    let (mut intercept, mut slopes) = (true, Vec::new());
+    take_effects(of, true, &mut intercept, &mut slopes)?;
+    match (slopes.len(), intercept) {
+        (0, true) | (1, _) => Ok(Effects { intercept, slope: slopes.pop(), group, nodes: 0 }),
+        (0, false) => {
+            fault(of.at, format!("nothing varies here between groups; write (1 | {group})"))
+        }
+        _ => fault(
+            of.at,
+            format!(
+                "a group has at most an intercept and a slope of its own; write ({} | {group})",
+                slopes[0]
+            ),
+        ),
+    }
+}
+
+/// What varies between groups.
+fn take_effects(
+    node: &Node,
+    plus: bool,
+    intercept: &mut bool,
+    slopes: &mut Vec<Expr>,
+) -> Lowered<()> {
+    match &node.kind {
+        NodeKind::Number(1.0) => *intercept = plus,
+        NodeKind::Number(0.0) => *intercept = !plus,
+        NodeKind::Paren(inner) => take_effects(inner, plus, intercept, slopes)?,
+        NodeKind::Unary(Unary::Minus, inner) => take_effects(inner, !plus, intercept, slopes)?,
+        NodeKind::Unary(Unary::Plus, inner) => take_effects(inner, plus, intercept, slopes)?,
+        NodeKind::Sum(first, rest) => {
+            take_effects(first, plus, intercept, slopes)?;
+            for (sign, summand) in rest {
+                take_effects(summand, *sign == plus, intercept, slopes)?;
+            }
+        }
+        NodeKind::Column(_) | NodeKind::Call(..) if plus => {
+            let slope = variable(node)?;
+            if !slopes.contains(&slope) {
+                slopes.push(slope);
+            }
+        }
+        _ => {
+            let message = "before `|` stands 1, a column of numbers, or both, as in (1 + x | g)";
+            return Err(SyntaxFault::new(node.at, message));
+        }
+    }
+    Ok(())
 }
 
 /// What is to be said of a name with `=` that is no argument of its function.
@@ -153,6 +231,10 @@ fn raise(base: &Node, power: &Node) -> Lowered<Right> {
 fn refuse_offset(term: &Right, at: usize, what: &str) -> Lowered<()> {
     let found = match term {
         Right::Offset(_) => true,
+        Right::Effects(effects) => {
+            let message = format!("the random effects {effects} cannot {what}");
+            return Err(SyntaxFault::new(at, message));
+        }
         Right::Paren(inner) | Right::Signed(_, inner) | Right::Power(inner, _) => {
             return refuse_offset(inner, at, what);
         }

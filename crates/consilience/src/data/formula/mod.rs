@@ -6,6 +6,7 @@ mod lower;
 mod outcome;
 mod parser;
 
+use super::effects::Effects;
 use super::expr::Expr;
 use crate::{Error, Result};
 use std::fmt;
@@ -37,6 +38,8 @@ pub(crate) enum Right {
     Dot,
     Variable(Expr),
     Offset(Expr),
+    /// `(1 | g)`
+    Effects(Effects),
     Paren(Box<Right>),
     /// `-a` (true) or `+a` (false) with nothing before it.
     Signed(bool, Box<Right>),
@@ -168,6 +171,10 @@ impl Right {
             Right::Zero | Right::One => {}
             Right::Dot => *dot = true,
             Right::Variable(expr) | Right::Offset(expr) => expr.collect_columns(found),
+            Right::Effects(effects) => {
+                effects.slope.iter().for_each(|slope| slope.collect_columns(found));
+                effects.group.collect_columns(found);
+            }
             Right::Paren(inner) | Right::Signed(_, inner) | Right::Power(inner, _) => {
                 inner.collect_columns(found, dot);
             }
@@ -193,6 +200,7 @@ impl fmt::Display for Right {
             Right::Dot => f.write_str("."),
             Right::Variable(expr) => write!(f, "{expr}"),
             Right::Offset(expr) => write!(f, "offset({expr})"),
+            Right::Effects(effects) => write!(f, "{effects}"),
             Right::Paren(inner) => write!(f, "({inner})"),
             Right::Signed(minus, inner) => write!(f, "{}{inner}", if *minus { '-' } else { '+' }),
             Right::Sum(first, rest) => {

@@ -153,7 +153,7 @@ impl Parser {
         let message = match self.peek() {
             Token::Sign(")") => "this `)` has no `(` before it; remove it".to_string(),
             Token::Sign("&&") => "write & for \"and\"".to_string(),
-            Token::Sign("||") => "`||` (lme4's random effects without correlations) is not supported; take the group as a factor, as in y ~ x + group + group:x; for \"or\" write I(a | b)".to_string(),
+            Token::Sign("||") => "`||` (lme4's random effects without correlations) is not supported; write (1 | group), or (x | group) with a correlation; for \"or\" write I(a | b)".to_string(),
             Token::Sign("=") => EQUALS.to_string(),
             Token::Sign("::") => "a package is not named here; write the function alone, as in ns(x, df = 4)".to_string(),
             Token::Sign(",") => "a comma can only stand between a function's arguments".to_string(),

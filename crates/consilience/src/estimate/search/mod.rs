@@ -54,6 +54,8 @@ pub struct Settings {
     pub few: Option<usize>,
     /// Whether there is one peak for sure.
     pub single: bool,
+    /// Whether some draws are from the prior where the data say little.
+    pub from_prior: bool,
     /// The number of a parameter that says how large misfits may be, and a value of it under which the
     /// coefficients at their priors' centres are no great misfit.
     pub noise: Option<(usize, f64)>,

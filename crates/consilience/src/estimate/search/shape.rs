@@ -155,7 +155,7 @@ impl Search {
         let passes = passes.map(|(mass, part)| MixturePart::new(0.5 * share(mass), part));
         self.parts = peaks.chain(passes).collect();
         let prior = prior_share(gain);
-        if prior > 0.0 {
+        if prior > 0.0 && self.settings.from_prior {
             let sum: f64 = self.parts.iter().map(|part| part.share).sum();
             let share = sum * prior / (1.0 - prior);
             let part = MixturePart::new(share, standard_normal(self.coordinates.dim()));

@@ -6,7 +6,7 @@
 use super::super::functions::{exp2, exp2_less_1, exp2_of_negative, log, log1p};
 use super::super::laws::{excess, normal_sides};
 use super::super::simd::{Cpu, Vector};
-use super::{Found, Law, Outcome, Own};
+use super::{CaseLaw, Found, Outcome, Own};
 use std::f64::consts::{LN_2, LOG2_E};
 use std::marker::PhantomData;
 
@@ -43,13 +43,13 @@ pub(super) trait Distribution: Copy {
 
 /// The standard normal distribution.
 #[derive(Clone, Copy)]
-pub(super) struct Normal;
+pub(super) struct NormalNoise;
 /// The distribution of k·log(T/λ) for a Weibull time T: F(u) = 1 − exp(−e^u).
 #[derive(Clone, Copy)]
-pub(super) struct Gumbel;
+pub(super) struct GumbelNoise;
 /// The standard logistic distribution.
 #[derive(Clone, Copy)]
-pub(super) struct Logistic;
+pub(super) struct LogisticNoise;
 
 /// A number is known. Its density's factor s is added elsewhere.
 #[derive(Clone, Copy)]
@@ -124,7 +124,7 @@ fn cut<C: Cpu>(cpu: C, curve: Curve<C::V>, second_own: bool) -> Found<C::V> {
     found
 }
 
-impl<D: Distribution> Law for Density<D> {
+impl<D: Distribution> CaseLaw for Density<D> {
     fn prepare(own: [f64; 2]) -> Own {
         prepared::<D, false>(own)
     }
@@ -141,7 +141,7 @@ impl<D: Distribution> Law for Density<D> {
     }
 }
 
-impl<D: Distribution, const CUT: bool> Law for Above<D, CUT> {
+impl<D: Distribution, const CUT: bool> CaseLaw for Above<D, CUT> {
     fn prepare(own: [f64; 2]) -> Own {
         prepared::<D, CUT>(own)
     }
@@ -162,7 +162,7 @@ impl<D: Distribution, const CUT: bool> Law for Above<D, CUT> {
     }
 }
 
-impl<D: Distribution, const CUT: bool> Law for Below<D, CUT> {
+impl<D: Distribution, const CUT: bool> CaseLaw for Below<D, CUT> {
     fn prepare(own: [f64; 2]) -> Own {
         prepared::<D, CUT>(own)
     }
@@ -200,7 +200,7 @@ fn bounds<C: Cpu, const CUT: bool>(
     (near(cpu, l), near(cpu, gap).max(cpu.splat(1e-290)))
 }
 
-impl<D: Distribution, const CUT: bool> Law for Between<D, CUT> {
+impl<D: Distribution, const CUT: bool> CaseLaw for Between<D, CUT> {
     fn prepare(own: [f64; 2]) -> Own {
         prepared::<D, CUT>(own)
     }
@@ -270,7 +270,7 @@ fn rest<C: Cpu>(cpu: C, d: C::V) -> Curve<C::V> {
     [value, first, zero - first * (one + first)]
 }
 
-impl Distribution for Logistic {
+impl Distribution for LogisticNoise {
     const SIGN: f64 = -1.0;
 
     #[inline(always)]
@@ -317,7 +317,7 @@ const PROBIT_UNIT: f64 = 0.849_321_800_288_019_1;
 /// ½ log 2π.
 const HALF_LOG_2PI: f64 = 0.918_938_533_204_672_7;
 
-impl Distribution for Normal {
+impl Distribution for NormalNoise {
     const SIGN: f64 = -1.0;
 
     #[inline(always)]
@@ -384,7 +384,7 @@ fn exp<C: Cpu>(cpu: C, x: C::V) -> C::V {
     exp2(cpu, cpu.splat(480.0).min(x * cpu.splat(LOG2_E)))
 }
 
-impl Distribution for Gumbel {
+impl Distribution for GumbelNoise {
     const SIGN: f64 = 1.0;
 
     #[inline(always)]

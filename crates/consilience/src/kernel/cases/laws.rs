@@ -2,7 +2,7 @@
 
 use super::super::functions::{exp2, exp2_less_1, exp2_of_negative, log, log1p};
 use super::super::simd::{Cpu, Vector, polynomial};
-use super::{Found, Law, Outcome, Own};
+use super::{CaseLaw, Found, Outcome, Own};
 use std::f64::consts::LOG2_E;
 
 /// Student's t: −(ν + 1)/2·log(1 + r²/ν), r = (y − η)/σ.
@@ -39,7 +39,7 @@ fn residual<C: Cpu>(cpu: C, eta: C::V, y: C::V, inverse_sd: C::V) -> C::V {
     cpu.splat(1e150).min(cpu.splat(-1e150).max((y - eta) * inverse_sd))
 }
 
-impl Law for StudentT {
+impl CaseLaw for StudentT {
     /// 1/σ, ν and 1/ν.
     fn prepare([a, b]: [f64; 2]) -> Own {
         let df = exp_of(b);
@@ -80,7 +80,7 @@ impl Law for StudentT {
     }
 }
 
-impl Law for Gamma {
+impl CaseLaw for Gamma {
     /// α.
     fn prepare([a, _]: [f64; 2]) -> Own {
         [exp_of(a), 0.0, 0.0, 0.0]
@@ -218,7 +218,7 @@ fn shares<C: Cpu>(cpu: C, eta: C::V) -> [C::V; 4] {
     ]
 }
 
-impl Law for Beta {
+impl CaseLaw for Beta {
     /// φ and ½ log φ.
     fn prepare([a, _]: [f64; 2]) -> Own {
         [exp_of(a), 0.5 * a.clamp(-LOGS, LOGS), 0.0, 0.0]
@@ -263,7 +263,7 @@ impl Law for Beta {
     }
 }
 
-impl Law for ZeroInflated {
+impl CaseLaw for ZeroInflated {
     /// log(π/(1 − π)).
     fn prepare([a, _]: [f64; 2]) -> Own {
         [a.clamp(-LOGS, LOGS), 0.0, 0.0, 0.0]

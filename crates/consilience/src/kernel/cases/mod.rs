@@ -16,7 +16,7 @@ use super::products::{Lower, add_columns, line_sum};
 use super::rows::{Block, Cut, Group, Rows};
 use super::simd::{Cpu, LANES, Line, Vector};
 use crate::math::{Compensated, Matrix};
-use bounded::{Above, Below, Between, Density, Gumbel, Logistic, Normal};
+use bounded::{Above, Below, Between, Density, GumbelNoise, LogisticNoise, NormalNoise};
 use laws::{Beta, Gamma, StudentT, ZeroInflated};
 use std::marker::PhantomData;
 
@@ -87,7 +87,7 @@ pub(super) struct Found<V> {
 }
 
 /// The law of one kind of rows. η comes as it is.
-pub(super) trait Law: Copy {
+pub(super) trait CaseLaw: Copy {
     /// What rows need of own parameters.
     fn prepare(own: [f64; 2]) -> Own;
     /// The log-likelihood of one observation.
@@ -121,20 +121,20 @@ macro_rules! with_case {
             Case::Gamma => $call::<Gamma> $arguments,
             Case::Beta => $call::<Beta> $arguments,
             Case::ZeroInflated => $call::<ZeroInflated> $arguments,
-            Case::WeibullAt => $call::<Density<Gumbel>> $arguments,
-            Case::WeibullAbove => $call::<Above<Gumbel, false>> $arguments,
-            Case::WeibullBelow => $call::<Below<Gumbel, false>> $arguments,
-            Case::WeibullBetween => $call::<Between<Gumbel, false>> $arguments,
-            Case::NormalAt => $call::<Density<Normal>> $arguments,
-            Case::NormalAbove => $call::<Above<Normal, false>> $arguments,
-            Case::NormalBelow => $call::<Below<Normal, false>> $arguments,
-            Case::NormalBetween => $call::<Between<Normal, false>> $arguments,
-            Case::LogitAbove => $call::<Above<Logistic, true>> $arguments,
-            Case::LogitBelow => $call::<Below<Logistic, true>> $arguments,
-            Case::LogitBetween => $call::<Between<Logistic, true>> $arguments,
-            Case::ProbitAbove => $call::<Above<Normal, true>> $arguments,
-            Case::ProbitBelow => $call::<Below<Normal, true>> $arguments,
-            Case::ProbitBetween => $call::<Between<Normal, true>> $arguments,
+            Case::WeibullAt => $call::<Density<GumbelNoise>> $arguments,
+            Case::WeibullAbove => $call::<Above<GumbelNoise, false>> $arguments,
+            Case::WeibullBelow => $call::<Below<GumbelNoise, false>> $arguments,
+            Case::WeibullBetween => $call::<Between<GumbelNoise, false>> $arguments,
+            Case::NormalAt => $call::<Density<NormalNoise>> $arguments,
+            Case::NormalAbove => $call::<Above<NormalNoise, false>> $arguments,
+            Case::NormalBelow => $call::<Below<NormalNoise, false>> $arguments,
+            Case::NormalBetween => $call::<Between<NormalNoise, false>> $arguments,
+            Case::LogitAbove => $call::<Above<LogisticNoise, true>> $arguments,
+            Case::LogitBelow => $call::<Below<LogisticNoise, true>> $arguments,
+            Case::LogitBetween => $call::<Between<LogisticNoise, true>> $arguments,
+            Case::ProbitAbove => $call::<Above<NormalNoise, true>> $arguments,
+            Case::ProbitBelow => $call::<Below<NormalNoise, true>> $arguments,
+            Case::ProbitBetween => $call::<Between<NormalNoise, true>> $arguments,
         }
     };
 }
@@ -184,15 +184,15 @@ impl Rows {
 }
 
 // Every law is a loop of its own, so that one function does not hold them all.
-fn run_values<L: Law>(rows: &Rows, points: &[(&[f64], [f64; 2])], out: &mut [f64]) {
-    rows.path.run(Values::<L> { rows, points, out, law: PhantomData });
+fn run_values<L: CaseLaw>(rows: &Rows, points: &[(&[f64], [f64; 2])], out: &mut [f64]) {
+    rows.path.run(CaseValues::<L> { rows, points, out, law: PhantomData });
 }
 
-fn run_sums<L: Law>(rows: &Rows, beta: &[f64], own: [f64; 2], hessian: bool) -> CaseSums {
-    rows.path.run(Derive::<L> { rows, beta, own, hessian, law: PhantomData })
+fn run_sums<L: CaseLaw>(rows: &Rows, beta: &[f64], own: [f64; 2], hessian: bool) -> CaseSums {
+    rows.path.run(CaseDerive::<L> { rows, beta, own, hessian, law: PhantomData })
 }
 
-struct Values<'a, L> {
+struct CaseValues<'a, L> {
     law: PhantomData<L>,
     rows: &'a Rows,
     points: &'a [(&'a [f64], [f64; 2])],
@@ -200,32 +200,33 @@ struct Values<'a, L> {
 }
 
 /// Points that share their loads of x.
-struct Tile<const D: usize> {
+struct CaseTile<const D: usize> {
     beta: Vec<[f64; D]>,
     own: [Own; D],
 }
 
-impl<const D: usize> Tile<D> {
-    fn new<L: Law>(rows: &Rows, points: &[(&[f64], [f64; 2])]) -> Tile<D> {
+impl<const D: usize> CaseTile<D> {
+    fn new<L: CaseLaw>(rows: &Rows, points: &[(&[f64], [f64; 2])]) -> CaseTile<D> {
         let (mut beta, mut all) = (vec![[0.0; D]; rows.columns], [[0.0; 4]; D]);
         for (d, (point, own)) in points.iter().enumerate() {
             beta.iter_mut().zip(*point).for_each(|(slot, b)| slot[d] = *b);
             all[d] = L::prepare(*own);
         }
-        Tile { beta, own: all }
+        CaseTile { beta, own: all }
     }
 }
 
-impl<L: Law> Pass for Values<'_, L> {
+impl<L: CaseLaw> Pass for CaseValues<'_, L> {
     type Out = ();
 
     #[inline(always)]
     fn run<C: Cpu>(self, cpu: C) {
-        let Values { rows, points, out, .. } = self;
+        let CaseValues { rows, points, out, .. } = self;
         // These laws take many registers: four points are enough to share loads. The last tile may have fewer; no point's
         // value depends on its company.
         const D: usize = 4;
-        let tiles: Vec<Tile<D>> = points.chunks(D).map(|c| Tile::new::<L>(rows, c)).collect();
+        let tiles: Vec<CaseTile<D>> =
+            points.chunks(D).map(|c| CaseTile::new::<L>(rows, c)).collect();
         let mut sums = vec![Compensated::default(); points.len()];
         let mut desk = Vec::new();
         for block in &rows.blocks {
@@ -241,11 +242,11 @@ impl<L: Law> Pass for Values<'_, L> {
 }
 
 #[inline(always)]
-fn block_values<L: Law, C: Cpu, const D: usize>(
+fn block_values<L: CaseLaw, C: Cpu, const D: usize>(
     cpu: C,
     rows: &Rows,
     (block, x): (&Block, &[Line]),
-    tile: &Tile<D>,
+    tile: &CaseTile<D>,
     out: &mut [Compensated],
 ) {
     let mut sums = [cpu.splat(0.0); D];
@@ -274,7 +275,7 @@ fn block_values<L: Law, C: Cpu, const D: usize>(
 }
 
 /// The log-likelihood with its derivatives at one point.
-struct Derive<'a, L> {
+struct CaseDerive<'a, L> {
     law: PhantomData<L>,
     rows: &'a Rows,
     beta: &'a [f64],
@@ -283,7 +284,7 @@ struct Derive<'a, L> {
 }
 
 /// Sums over all rows, a vector each, and the derivatives of the panels at hand.
-struct Sums {
+struct CaseLines {
     gradient: Vec<Line>,
     cross: [Vec<Line>; 2],
     /// None if it is not asked for.
@@ -293,15 +294,15 @@ struct Sums {
     crosses: [[Line; GROUP]; 2],
 }
 
-impl<L: Law> Pass for Derive<'_, L> {
+impl<L: CaseLaw> Pass for CaseDerive<'_, L> {
     type Out = CaseSums;
 
     #[inline(always)]
     fn run<C: Cpu>(self, cpu: C) -> CaseSums {
-        let Derive { rows, beta, own, hessian, .. } = self;
-        let tile = Tile::<1>::new::<L>(rows, &[(beta, own)]);
+        let CaseDerive { rows, beta, own, hessian, .. } = self;
+        let tile = CaseTile::<1>::new::<L>(rows, &[(beta, own)]);
         let second = if hessian { rows.columns } else { 0 };
-        let mut sums = Sums {
+        let mut sums = CaseLines {
             gradient: vec![Line::ZERO; rows.columns],
             cross: [vec![Line::ZERO; second], vec![Line::ZERO; second]],
             hessian: hessian.then(|| Lower::zeros(second)),
@@ -334,12 +335,12 @@ impl<L: Law> Pass for Derive<'_, L> {
 
 /// Adds one group's derivatives; returns its log-likelihoods.
 #[inline(always)]
-fn derive_group<L: Law, C: Cpu>(
+fn derive_group<L: CaseLaw, C: Cpu>(
     cpu: C,
     rows: &Rows,
     group: &Group,
-    tile: &Tile<1>,
-    sums: &mut Sums,
+    tile: &CaseTile<1>,
+    sums: &mut CaseLines,
     own: &mut [C::V; 5],
 ) -> C::V {
     let first = group.panels.start;
@@ -390,7 +391,7 @@ fn predictor<C: Cpu>(
     rows: &Rows,
     cut: &Cut<'_>,
     (k, panel): (usize, usize),
-    tile: &Tile<1>,
+    tile: &CaseTile<1>,
 ) -> C::V {
     let mut eta = cpu.load(&rows.margins.offset[panel]);
     each_column(cut, k, &tile.beta, |x, beta| {

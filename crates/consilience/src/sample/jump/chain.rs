@@ -1,8 +1,8 @@
 //! One chain over all models.
 
 use super::JumpLengths;
-use super::field::{Field, Place, Point};
-use super::neighbours::{Known, MoveKind};
+use super::field::{Field, FieldModel, Point};
+use super::neighbours::{KnownWeights, MoveKind};
 use crate::Result;
 use crate::math::Stream;
 use crate::space::Subset;
@@ -94,7 +94,7 @@ impl JumpChain {
     ) -> Result<JumpChain> {
         let mut at = ChainAt::new(field, start, &mut rng)?;
         let mut moves = Moves::default();
-        let mut known = Known::from([(start, at.weight(field))]);
+        let mut known = KnownWeights::from([(start, at.weight(field))]);
         for _ in 0..lengths.warmup {
             at.jump(field, &mut known, true, &mut moves, &mut rng)?;
             at.stay(field, &mut moves, &mut rng);
@@ -127,7 +127,7 @@ impl JumpChain {
 /// Where a chain is.
 struct ChainAt {
     model: Subset,
-    place: Arc<Place>,
+    place: Arc<FieldModel>,
     point: Point,
 }
 
@@ -149,7 +149,7 @@ impl ChainAt {
     fn jump(
         &mut self,
         field: &Field,
-        known: &mut Known,
+        known: &mut KnownWeights,
         learns: bool,
         moves: &mut Moves,
         rng: &mut Stream,
@@ -191,7 +191,7 @@ impl ChainAt {
 
 impl Point {
     /// Moves on within its model; whether the proposal was taken.
-    pub(super) fn stay(&mut self, field: &Field, place: &Place, rng: &mut Stream) -> bool {
+    pub(super) fn stay(&mut self, field: &Field, place: &FieldModel, rng: &mut Stream) -> bool {
         let walks = rng.random_range(0..WALK) == 0;
         let z = if walks { place.step(&self.z, rng) } else { place.draw(rng) };
         let other = field.point(place, z);

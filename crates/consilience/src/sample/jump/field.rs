@@ -33,7 +33,7 @@ pub struct Field<'a> {
     /// That peak.
     peak: Vec<f64>,
     climb: Climb,
-    places: Mutex<FieldKept<Place>>,
+    places: Mutex<FieldKept<FieldModel>>,
     neighbours: Mutex<FieldKept<Neighbours>>,
 }
 
@@ -73,7 +73,7 @@ fn recall<T>(
 
 /// One model: its parameters in the coordinates in which their priors are standard normal, and a proposal around
 /// its peak.
-pub struct Place {
+pub struct FieldModel {
     /// The numbers of its parameters.
     pub coordinates: Vec<usize>,
     warp: Coordinates,
@@ -88,7 +88,7 @@ pub struct Place {
     log_t: f64,
 }
 
-impl Place {
+impl FieldModel {
     /// The peak and the precision there, in θ.
     pub fn normal(&self) -> (Vec<f64>, Matrix) {
         let theta = self.warp.theta(&self.mean);
@@ -213,7 +213,7 @@ impl<'a> Field<'a> {
     }
 
     /// A model's own peak and what is drawn around it.
-    pub fn place(&self, model: &Subset) -> Result<Arc<Place>> {
+    pub fn place(&self, model: &Subset) -> Result<Arc<FieldModel>> {
         recall(&self.places, model, || {
             let named = |error: Error| error.for_model(&self.space.name(model));
             let place = self.look(model).map_err(named)?;
@@ -222,7 +222,7 @@ impl<'a> Field<'a> {
         })
     }
 
-    fn look(&self, model: &Subset) -> Result<Place> {
+    fn look(&self, model: &Subset) -> Result<FieldModel> {
         let coordinates = self.space.coordinates(model);
         let pick = |from: &[f64]| -> Vec<f64> { coordinates.iter().map(|&j| from[j]).collect() };
         let priors: Vec<Prior> = coordinates.iter().map(|&j| self.target.priors()[j]).collect();
@@ -250,11 +250,11 @@ impl<'a> Field<'a> {
             return Err(Error::numeric("the density at the peak of the posterior is not finite"));
         }
         let (mean, factor, precision) = (mode.theta, mode.factor, mode.precision);
-        Ok(Place { coordinates, warp, mean, factor, precision, log_z, log_normal, log_t })
+        Ok(FieldModel { coordinates, warp, mean, factor, precision, log_z, log_normal, log_t })
     }
 
     /// A point of a model.
-    pub(super) fn point(&self, place: &Place, z: Vec<f64>) -> Point {
+    pub(super) fn point(&self, place: &FieldModel, z: Vec<f64>) -> Point {
         let theta = place.warp.theta(&z);
         let part =
             FieldPart { target: self.target, coordinates: &place.coordinates, start: vec![] };

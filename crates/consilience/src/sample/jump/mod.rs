@@ -21,7 +21,7 @@ mod neighbours;
 mod pair;
 
 pub use chain::{JumpChain, Moves, Tally};
-pub use field::{Field, Place};
+pub use field::{Field, FieldModel};
 pub use pair::{PairChain, Side};
 
 use crate::Result;

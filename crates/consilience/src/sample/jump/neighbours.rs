@@ -33,7 +33,7 @@ pub(super) struct Neighbours {
 }
 
 /// Logs of Z̃ times prior that are known better.
-pub(super) type Known = HashMap<Subset, f64>;
+pub(super) type KnownWeights = HashMap<Subset, f64>;
 
 impl Neighbours {
     pub(super) fn new(field: &Field, model: &Subset) -> Neighbours {
@@ -80,7 +80,7 @@ impl Neighbours {
 
     /// The probabilities with which each is proposed: by the roots of what they are taken to weigh, so that the way
     /// back is about as likely as the way there.
-    fn probabilities(&self, known: &Known) -> Vec<f64> {
+    fn probabilities(&self, known: &KnownWeights) -> Vec<f64> {
         let weigh = |((model, _), guess): (&(Subset, MoveKind), &f64)| {
             0.5 * known.get(model).copied().unwrap_or(*guess)
         };
@@ -91,7 +91,11 @@ impl Neighbours {
     }
 
     /// One of them, with the logarithm of the probability that it is this one.
-    pub(super) fn propose(&self, known: &Known, rng: &mut Stream) -> (Subset, MoveKind, f64) {
+    pub(super) fn propose(
+        &self,
+        known: &KnownWeights,
+        rng: &mut Stream,
+    ) -> (Subset, MoveKind, f64) {
         let probabilities = self.probabilities(known);
         let mut left = rng.random::<f64>() * probabilities.iter().sum::<f64>();
         let falls = |p: &f64| {
@@ -104,7 +108,7 @@ impl Neighbours {
     }
 
     /// The logarithm of the probability that this one is proposed.
-    pub(super) fn log_probability(&self, known: &Known, model: &Subset) -> f64 {
+    pub(super) fn log_probability(&self, known: &KnownWeights, model: &Subset) -> f64 {
         let found = self.models.iter().position(|(other, _)| other == model);
         found.map_or(f64::NEG_INFINITY, |k| log(self.probabilities(known)[k]))
     }

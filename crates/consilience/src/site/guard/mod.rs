@@ -6,7 +6,7 @@
 mod isolate;
 
 use super::policy::{Policy, refuse};
-use crate::data::{Design, Expr, Recipe, Request, Table, Variable};
+use crate::data::{Design, Expr, Recipe, Request, ResponseKind, Table, Variable};
 use crate::model::Family;
 use crate::question::{Describe, Points, Question};
 use crate::{Error, Result};
@@ -112,7 +112,12 @@ pub(super) fn inspect(
     if rows < least {
         return guard("rows", format!("{rows} rows have a weight above 0, and min_rows = {least}"));
     }
-    let columns = design.columns.len();
+    // Classes without an order tell of every column once for each but the first.
+    let predictors = match &recipe.response.kind {
+        ResponseKind::Levels { levels } if family == Family::Multinomial => levels.len().max(2) - 1,
+        _ => 1,
+    };
+    let columns = predictors * design.columns.len();
     if columns as f64 > policy.max_columns * rows as f64 {
         return guard(
             "columns",
@@ -203,13 +208,13 @@ fn polynomials(variable: &Variable, table: &Table) -> Result<()> {
     )
 }
 
-/// The rows of a kind of outcome that fewer rows have than the policy allows: of an ordered class, of times that are
+/// The rows of a kind of outcome that fewer rows have than the policy allows: of a class, of times that are
 /// known, exceeded, not reached or between bounds, or, of counts, all successes or all failures.
 fn rare_kind(family: Family, design: &Design, least: usize) -> Option<usize> {
     let second = design.second.as_ref()?;
     let pairs = || design.response.iter().zip(second);
     let kind = |(first, second): (&f64, &f64)| match family {
-        _ if family.is_ordinal() => *first as u64,
+        _ if family.has_levels() => *first as u64,
         _ if family.is_survival() && first == second => 0,
         _ if family.is_survival() && *second == f64::INFINITY => 1,
         _ if family.is_survival() => 2 + u64::from(*first > 0.0),
@@ -276,12 +281,12 @@ pub(super) fn within_reason(points: &Points, inspected: &Inspected, policy: &Pol
     if regression.family == Family::Gaussian || policy.max_predictor.is_infinite() {
         return Ok(());
     }
-    let columns: Vec<&[f64]> = regression
-        .active
+    let width = regression.width();
+    let columns: Vec<&[f64]> = regression.active[..width]
         .iter()
         .filter_map(|&j| inspected.design.columns.get(j as usize).map(Vec::as_slice))
         .collect();
-    if columns.len() != regression.active.len() {
+    if columns.len() != width {
         return Err(Error::input("a model has columns that its design does not have"));
     }
     // Predictors of Student's t are in the units of the outcome.
@@ -300,9 +305,12 @@ pub(super) fn within_reason(points: &Points, inspected: &Inspected, policy: &Pol
             .coefficients()
             .iter()
             .filter_map(|p| p.prior.fixed().or_else(|| free.next().copied()))
-            .chain(offset.map(|_| 1.0))
             .collect();
-        let largest = largest_predictor(&coefficients, &columns, offset, &ranges, policy);
+        let largest = contrasts(&coefficients, regression.predictors())
+            .into_iter()
+            .map(|own| own.into_iter().chain(offset.map(|_| 1.0)).collect::<Vec<f64>>())
+            .map(|own| largest_predictor(&own, &columns, offset, &ranges, policy))
+            .fold(0.0, f64::max);
         if largest > reach {
             return refuse(format!(
                 "a point of the model `{name}` gives some row a linear predictor of {largest:.1}, and max_predictor = {} (guard `point`); `scale(x)` and `per sd` priors keep honest points nearer",
@@ -311,6 +319,20 @@ pub(super) fn within_reason(points: &Points, inspected: &Inspected, policy: &Pol
         }
     }
     Ok(())
+}
+
+/// The coefficients of every predictor and, of several classes, of the differences between two of them: these are what
+/// makes a class sure.
+fn contrasts(coefficients: &[f64], predictors: usize) -> Vec<Vec<f64>> {
+    let width = coefficients.len() / predictors;
+    let of = |k: usize| &coefficients[k * width..(k + 1) * width];
+    let mut all: Vec<Vec<f64>> = (0..predictors).map(|k| of(k).to_vec()).collect();
+    for a in 0..predictors {
+        for b in 0..a {
+            all.push(of(a).iter().zip(of(b)).map(|(x, y)| x - y).collect());
+        }
+    }
+    all
 }
 
 fn range(values: &[f64]) -> (f64, f64) {
@@ -340,4 +362,27 @@ fn largest_predictor(
         eta.iter_mut().zip(*values).for_each(|(sum, x)| *sum += b * x);
     }
     eta.iter().fold(0.0, |most: f64, x| most.max(x.abs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_counted_one_by_one_and_compared_two_by_two() {
+        let design = Design {
+            columns: vec![vec![1.0; 12]],
+            response: [vec![0.0; 5], vec![1.0; 5], vec![2.0; 2]].concat(),
+            second: Some(vec![3.0; 12]),
+            offset: None,
+            weights: None,
+        };
+        for family in [Family::Multinomial, Family::CumulativeLogit] {
+            assert_eq!(rare_kind(family, &design, 3), Some(2));
+            assert_eq!(rare_kind(family, &design, 2), None);
+        }
+        assert_eq!(contrasts(&[1.0, 2.0], 1), [[1.0, 2.0]]);
+        let all = contrasts(&[1.0, 2.0, -5.0, 7.0], 2);
+        assert_eq!(all, [[1.0, 2.0], [-5.0, 7.0], [-6.0, 5.0]]);
+    }
 }
