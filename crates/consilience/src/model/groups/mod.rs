@@ -1,7 +1,7 @@
 //! The likelihood of rows whose groups have effects of their own, which are integrated out group by group.
 //!
 //! A group's likelihood is ∫ Π p(yᵢ|ηᵢ + zᵢ'Lv) φ(v) dv, where LL' is the effects' covariance. It is computed by
-//! Gauss–Hermite quadrature around the integrand's mode, in units of its curvature there (`kernel/effects.rs`).
+//! Gauss–Hermite quadrature around the integrand's mode, in units of its curvature there (`kernel/effects/`).
 
 mod law;
 mod spread;
