@@ -1,6 +1,6 @@
-//! The arrows of ARCHITECTURE.md: a module uses only modules that stand before it in this list.
+//! The arrows of ARCHITECTURE.md: a module uses only modules that stand before it in this list. And one name has one meaning.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// From the bottom up.
@@ -64,4 +64,38 @@ fn modules_use_only_those_before_them() {
     }
     assert!(seen > 300, "only {seen} uses were found: does the test still read them?");
     assert!(wrong.is_empty(), "against the order:\n{}", wrong.join("\n"));
+}
+
+/// The types that a piece of code defines at its outer level, tests left out.
+fn defined(code: &str) -> Vec<String> {
+    let code = code.split("#[cfg(test)]").next().unwrap_or("");
+    let name = |line: &str| -> Option<String> {
+        let mut words = line.split([' ', '<', '(', ';', ':']).filter(|word| !word.is_empty());
+        let mut word = words.next()?;
+        if word == "pub" {
+            word = words.find(|word| !matches!(*word, "crate)" | "super)"))?;
+        }
+        let is_type = matches!(word, "struct" | "enum" | "trait" | "type");
+        is_type.then(|| words.next().map(str::to_string)).flatten()
+    };
+    code.lines().filter(|line| !line.starts_with(' ')).filter_map(name).collect()
+}
+
+#[test]
+fn one_name_has_one_meaning() {
+    let code = "pub(super) struct A<'a> {\n    type Inner = u8;\npub enum B {\ntype C = u8;\nstruct D;\n#[cfg(test)]\nstruct E;";
+    assert_eq!(defined(code), ["A", "B", "C", "D"]);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for file in files {
+        let inner = file.strip_prefix(&root).unwrap().display().to_string();
+        for name in defined(&std::fs::read_to_string(&file).unwrap()) {
+            places.entry(name).or_default().push(inner.clone());
+        }
+    }
+    assert!(places.len() > 400, "only {} types were found", places.len());
+    places.retain(|_, files| files.len() > 1);
+    assert!(places.is_empty(), "types that have one name: {places:#?}");
 }

@@ -65,18 +65,18 @@ impl Comparison {
         let prior = libm::log(best.prior_probability) - libm::log(next.prior_probability);
         let the_next = if self.models.len() > 2 { ", the next" } else { "" };
         let (ahead, behind) = if factor.value < 0.0 { (a, b) } else { (b, a) };
-        let evidence = Evidence::of(factor);
+        let evidence = SaidEvidence::of(factor);
         let said = match &evidence {
-            Evidence::Unknown => format!(
+            SaidEvidence::Unknown => format!(
                 "Whether the data favour `{b}` or `{a}` is within the Monte Carlo error, which is too large to say how strong the evidence is"
             ),
-            Evidence::Neither { most } => format!(
+            SaidEvidence::Neither { most } => format!(
                 "The data favour neither `{b}` nor `{a}` by more than {most}: not worth more than a bare mention"
             ),
-            Evidence::Known { odds, words } if prior.abs() > 1e-12 => {
+            SaidEvidence::Known { odds, words } if prior.abs() > 1e-12 => {
                 format!("The data favour `{ahead}` {odds} over `{behind}`: {words}")
             }
-            Evidence::Known { odds, words } => {
+            SaidEvidence::Known { odds, words } => {
                 format!("`{ahead}` is favoured {odds} over `{behind}`{the_next}: {words}")
             }
         };
@@ -87,7 +87,7 @@ impl Comparison {
         let (priors, both) = (ratio(prior.abs()), ratio((factor.value + prior).abs()));
         let held = if prior > 0.0 { b } else { a };
         let so = match (&evidence, factor.value < 0.0) {
-            (Evidence::Known { .. }, true) => {
+            (SaidEvidence::Known { .. }, true) => {
                 format!("prior odds of {priors} for `{held}` put it first all the same, {both}")
             }
             _ => format!("with prior odds of {priors} for `{held}`, `{b}` comes first, {both}"),
@@ -97,7 +97,7 @@ impl Comparison {
 }
 
 /// How a log Bayes factor can be spoken of.
-enum Evidence {
+enum SaidEvidence {
     /// Its sign is not known, nor its size.
     Unknown,
     /// Its sign is not known, and it is small either way.
@@ -114,16 +114,16 @@ enum Evidence {
     },
 }
 
-impl Evidence {
-    fn of(factor: Estimate) -> Evidence {
+impl SaidEvidence {
+    fn of(factor: Estimate) -> SaidEvidence {
         let size = factor.value.abs();
         let reach = SIDES * factor.se.unwrap_or(0.0);
         let (low, high) = (size - reach, size + reach);
         let (least, most) = (Strength::at(low.max(0.0)), Strength::at(high));
         if low <= 0.0 {
             return match most {
-                Strength::BareMention => Evidence::Neither { most: ratio(high) },
-                _ => Evidence::Unknown,
+                Strength::BareMention => SaidEvidence::Neither { most: ratio(high) },
+                _ => SaidEvidence::Unknown,
             };
         }
         let mut odds = ratio(size);
@@ -139,7 +139,7 @@ impl Evidence {
             (false, Strength::BareMention) => format!("at most {} evidence", most.short()),
             (false, least) => format!("{} to {} evidence", least.short(), most.short()),
         };
-        Evidence::Known { odds, words }
+        SaidEvidence::Known { odds, words }
     }
 }
 
@@ -173,10 +173,10 @@ mod tests {
     use super::*;
 
     fn said(value: f64, se: f64) -> String {
-        match Evidence::of(Estimate::new(value, se)) {
-            Evidence::Unknown => "unknown".into(),
-            Evidence::Neither { most } => format!("at most {most}"),
-            Evidence::Known { odds, words } => format!("{odds}: {words}"),
+        match SaidEvidence::of(Estimate::new(value, se)) {
+            SaidEvidence::Unknown => "unknown".into(),
+            SaidEvidence::Neither { most } => format!("at most {most}"),
+            SaidEvidence::Known { odds, words } => format!("{odds}: {words}"),
         }
     }
 
@@ -192,8 +192,8 @@ mod tests {
         assert_eq!(said(0.1, 0.2), "at most 1.6 to 1");
         assert_eq!(said(460.0, 894.0), "unknown");
         assert_eq!(said(2000.0, 0.01), "3.9e868 to 1: very strong evidence");
-        let bare = Evidence::of(Estimate { value: 2.0, se: None });
-        let Evidence::Known { odds, .. } = bare else { panic!("its sign is known") };
+        let bare = SaidEvidence::of(Estimate { value: 2.0, se: None });
+        let SaidEvidence::Known { odds, .. } = bare else { panic!("its sign is known") };
         assert_eq!(odds, "7.4 to 1 (without an error bar)");
     }
 

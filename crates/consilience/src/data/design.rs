@@ -4,7 +4,7 @@ use super::describe::row_weights;
 use super::eval::{ExprValues, truth_name};
 use super::expr::Expr;
 use super::number::level_name;
-use super::recipe::{ColumnPart, Recipe, ResponseKind, Variable};
+use super::recipe::{Ingredient, Recipe, ResponseKind, Variable};
 use super::table::Table;
 use crate::{Error, Result};
 use std::borrow::Cow;
@@ -84,7 +84,7 @@ impl Recipe {
             variables.push(variable.evaluate(table, weights)?);
         }
         // A variable's numbers are moved into the last column that needs them, not copied.
-        let mut uses: HashMap<ColumnPart, usize> = HashMap::new();
+        let mut uses: HashMap<Ingredient, usize> = HashMap::new();
         for part in self.columns.iter().flat_map(|c| &c.parts) {
             *uses.entry(*part).or_default() += 1;
         }

@@ -60,7 +60,7 @@ pub use kmeans::ClusterOn;
 pub(crate) use number::{literal, parse_number};
 pub use poly::Basis;
 pub use recipe::{
-    ColumnPart, INTERCEPT, MAX_COLUMNS, Recipe, RecipeColumn, Response, ResponseKind, Variable,
+    INTERCEPT, Ingredient, MAX_COLUMNS, Recipe, RecipeColumn, Response, ResponseKind, Variable,
 };
 pub(crate) use schema::agree_or_blame;
 pub use schema::{Ask, agree};

@@ -153,7 +153,7 @@ fn spans<'a>(
         // Cut where the share of this many streams is reached.
         let share = whole as u128 * (streams.len() as u128 + 1) / count as u128;
         if u128::from(before + rows) >= share && rows > 0 {
-            streams.push(open(Some(Span { groups: from..group + 1, before, rows }))?);
+            streams.push(open(Some(RowSpan { groups: from..group + 1, before, rows }))?);
             (from, before, rows) = (group + 1, before + rows, 0);
         }
     }
@@ -228,7 +228,7 @@ pub(super) struct ColumnStream<'a> {
 }
 
 /// Row groups behind each other, of which there is at least one row.
-struct Span {
+struct RowSpan {
     groups: Range<usize>,
     /// Rows of the file before them.
     before: u64,
@@ -266,7 +266,7 @@ impl<'a> ColumnStream<'a> {
         indices: &[usize],
         has_lines: bool,
         (spelling, halt): (&Spelling, Option<Halt>),
-        span: Option<Span>,
+        span: Option<RowSpan>,
     ) -> Result<ColumnStream<'a>> {
         // In a copy nothing is left that stands for a missing value, and lines are none whatever their numbers.
         let spelling = if has_lines { Spelling::default() } else { spelling.clone() };
@@ -358,7 +358,7 @@ impl Lane {
         metadata: &ArrowReaderMetadata,
         indices: &[usize],
         mut columns: Vec<usize>,
-        span: Option<&Span>,
+        span: Option<&RowSpan>,
     ) -> Result<Lane> {
         // A batch has its columns in the file's order, whatever order they were asked for in.
         columns.sort_by_key(|&i| indices[i]);

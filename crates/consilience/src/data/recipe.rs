@@ -104,12 +104,12 @@ pub struct RecipeColumn {
     /// The label of the term it belongs to: `carrier:dep_delay`.
     pub term: String,
     /// What is multiplied.
-    pub parts: Vec<ColumnPart>,
+    pub parts: Vec<Ingredient>,
 }
 
 /// A column of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct ColumnPart {
+pub struct Ingredient {
     /// The variable's number.
     pub variable: u32,
     /// For a factor the level that is indicated, for polynomials the degree less 1, for splines the function's number, else 0.
@@ -135,7 +135,7 @@ impl Recipe {
 
     /// Whether a column is made of factors' indicators only, so that it is 0 or 1.
     pub fn is_indicator(&self, column: &RecipeColumn) -> bool {
-        let factor = |part: &ColumnPart| {
+        let factor = |part: &Ingredient| {
             matches!(self.variables[part.variable as usize], Variable::Factor { .. })
         };
         !column.is_intercept() && column.parts.iter().all(factor)
@@ -198,7 +198,7 @@ pub(super) fn columns(terms: &Terms, variables: &[Variable]) -> Result<Vec<Recip
         .filter(|_| !terms.intercept)
         .find_map(|t| Some((t, terms.terms[t].variables.iter().copied().find(is_factor)?)));
     for (t, term) in terms.terms.iter().enumerate() {
-        let choices: Vec<Vec<(String, ColumnPart)>> = term
+        let choices: Vec<Vec<(String, Ingredient)>> = term
             .variables
             .iter()
             .map(|&v| {
@@ -236,8 +236,8 @@ fn choices(
     number: usize,
     variable: &Variable,
     full: bool,
-) -> Vec<(String, ColumnPart)> {
-    let part = |column: usize| ColumnPart { variable: number as u32, column: column as u32 };
+) -> Vec<(String, Ingredient)> {
+    let part = |column: usize| Ingredient { variable: number as u32, column: column as u32 };
     match variable {
         Variable::Number(_) => vec![(label.to_string(), part(0))],
         Variable::Factor { levels, .. } => {

@@ -1,6 +1,6 @@
 //! Several models' columns in one design.
 
-use super::recipe::{ColumnPart, MAX_COLUMNS, Recipe, RecipeColumn, Variable};
+use super::recipe::{Ingredient, MAX_COLUMNS, Recipe, RecipeColumn, Variable};
 use std::collections::HashMap;
 
 /// Where one recipe's columns stand in a union.
@@ -25,7 +25,7 @@ pub fn union(recipes: &[Recipe]) -> (Recipe, Vec<Places>) {
 pub struct Shared {
     design: Recipe,
     /// The columns' numbers by name, term and parts: whatever errors and results name them by.
-    numbers: HashMap<(String, String, Vec<ColumnPart>), u32>,
+    numbers: HashMap<(String, String, Vec<Ingredient>), u32>,
 }
 
 impl Shared {
@@ -105,7 +105,7 @@ impl Recipe {
         let offsets = other.offsets.iter().map(|expr| {
             let variable = self.variable(&Variable::Number(expr.clone()));
             let name = format!("offset({expr})");
-            let parts = vec![ColumnPart { variable, column: 0 }];
+            let parts = vec![Ingredient { variable, column: 0 }];
             self.column(RecipeColumn { term: name.clone(), name, parts })
         });
         let offsets = offsets.collect();
@@ -132,7 +132,7 @@ impl Recipe {
 /// A recipe's columns, its variables having these numbers.
 fn renumbered(recipe: &Recipe, numbers: &[u32]) -> Vec<RecipeColumn> {
     let part =
-        |part: &ColumnPart| ColumnPart { variable: numbers[part.variable as usize], ..*part };
+        |part: &Ingredient| Ingredient { variable: numbers[part.variable as usize], ..*part };
     let column = |column: &RecipeColumn| RecipeColumn {
         parts: column.parts.iter().map(part).collect(),
         ..column.clone()

@@ -39,23 +39,23 @@ pub struct Linear {
     /// Whether there was nothing to integrate over numerically.
     pub closed_form: bool,
     model: Rotated,
-    spread: Spread,
+    spread: PriorSpread,
     /// Nodes of the integral over log σ; empty where it is held fixed.
     nodes: Vec<LineNode>,
 }
 
 /// log σ: held at a value, or with this share of its prior.
 #[derive(Debug, Clone, Copy)]
-enum Spread {
+enum PriorSpread {
     Fixed(f64),
     Free(Prior, f64),
 }
 
-impl Spread {
+impl PriorSpread {
     fn log_prior(&self, u: f64) -> f64 {
         match self {
-            Spread::Fixed(_) => 0.0,
-            Spread::Free(prior, share) => share * prior.log_density(u),
+            PriorSpread::Fixed(_) => 0.0,
+            PriorSpread::Free(prior, share) => share * prior.log_density(u),
         }
     }
 }
@@ -71,8 +71,8 @@ impl Linear {
     ) -> Result<Option<Linear>> {
         let p = gaussian.coefficients();
         let spread = match (fixed_log_sd, priors.get(p)) {
-            (Some(u), _) => Spread::Fixed(u),
-            (None, Some(prior)) => Spread::Free(*prior, share),
+            (Some(u), _) => PriorSpread::Fixed(u),
+            (None, Some(prior)) => PriorSpread::Free(*prior, share),
             (None, None) => return Ok(None),
         };
         refuse_infinite(gaussian, spread)?;
@@ -85,10 +85,10 @@ impl Linear {
         model.map(|model| Linear::of(model, spread)).transpose()
     }
 
-    fn of(model: Rotated, spread: Spread) -> Result<Linear> {
+    fn of(model: Rotated, spread: PriorSpread) -> Result<Linear> {
         let d = model.centres.len();
-        let (Spread::Free(prior, share), variances) = (spread, &model.variances) else {
-            let Spread::Fixed(u) = spread else { unreachable!("it is one of two") };
+        let (PriorSpread::Free(prior, share), variances) = (spread, &model.variances) else {
+            let PriorSpread::Fixed(u) = spread else { unreachable!("it is one of two") };
             let value = model.log_likelihood(u);
             let (few, error) = model.variances.moments(0, &model.corner(u).0);
             let (mean, mut inner) = (model.mean_given(u, &few), Matrix::zeros(d + 1, d + 1));
@@ -156,8 +156,8 @@ impl Linear {
     pub fn draws(&self, count: usize, rng: &mut Stream) -> Weighted {
         let mut cells = Vec::new();
         match self.spread {
-            Spread::Fixed(u) => self.cells(u, None, count, rng, &mut cells),
-            Spread::Free(..) => {
+            PriorSpread::Fixed(u) => self.cells(u, None, count, rng, &mut cells),
+            PriorSpread::Free(..) => {
                 let times = shared_out(&self.nodes, count, rng);
                 for (node, times) in self.nodes.iter().zip(times).filter(|(_, t)| *t > 0) {
                     self.cells(node.x, Some(*node), times, rng, &mut cells);
@@ -227,7 +227,7 @@ impl Linear {
         // What the rows say nothing about is as the prior has it.
         b.resize_with(model.normal.len(), || normal(rng));
         model.back(&b, &few, theta);
-        if let Spread::Free(..) = self.spread {
+        if let PriorSpread::Free(..) = self.spread {
             theta[model.centres.len()] = u;
         }
         self.log_density(u, &ells) - self.log_density(cell.u, &middle)
@@ -301,8 +301,8 @@ pub(super) fn rounding(value: f64) -> f64 {
 /// Fails where the integral over log σ is infinite: some coefficients fit every row, so that the
 /// likelihood grows like e^(n − r)|log σ| as σ falls, with r directions of the coefficients that the rows
 /// determine, and the prior of log σ does not fall as fast. On the other side it falls like e^−n·log σ.
-fn refuse_infinite(gaussian: &Gaussian, spread: Spread) -> Result<()> {
-    let Spread::Free(prior, share) = spread else { return Ok(()) };
+fn refuse_infinite(gaussian: &Gaussian, spread: PriorSpread) -> Result<()> {
+    let PriorSpread::Free(prior, share) = spread else { return Ok(()) };
     let (n, r) = (gaussian.observations(), gaussian.rank() as f64);
     if gaussian.rest() != 0.0 || n == 0.0 {
         return Ok(());

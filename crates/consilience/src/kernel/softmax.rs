@@ -51,21 +51,21 @@ impl Rows {
 
     /// The log-likelihood of rows of one class at each point: the coefficients of all classes but the first.
     pub fn class_values(&self, class: Class, points: &[&[f64]], out: &mut [f64]) {
-        self.path.run(Values { rows: self, class, points, out });
+        self.path.run(ClassValues { rows: self, class, points, out });
     }
 
     /// The log-likelihood of rows of one class with its derivatives, of second order if `hessian`.
     pub fn class_sums(&self, class: Class, beta: &[f64], hessian: bool) -> ClassSums {
-        self.path.run(Derive { rows: self, class, beta, hessian })
+        self.path.run(ClassDerive { rows: self, class, beta, hessian })
     }
 }
 
 /// The coefficients of some classes side by side, per column.
-type Tile = Vec<[f64; SIDE]>;
+type ClassTile = Vec<[f64; SIDE]>;
 
-fn tiles(columns: usize, class: Class, beta: &[f64]) -> Vec<Tile> {
+fn tiles(columns: usize, class: Class, beta: &[f64]) -> Vec<ClassTile> {
     let others: Vec<usize> = (0..class.count - 1).collect();
-    let tile = |own: &[usize]| -> Tile {
+    let tile = |own: &[usize]| -> ClassTile {
         let of_column =
             |j: usize| std::array::from_fn(|d| own.get(d).map_or(0.0, |&k| beta[k * columns + j]));
         (0..columns).map(of_column).collect()
@@ -75,7 +75,7 @@ fn tiles(columns: usize, class: Class, beta: &[f64]) -> Vec<Tile> {
 
 /// The predictors of a group's panels, class after class; those of the first class are 0.
 #[inline(always)]
-fn predict<C: Cpu>(cpu: C, rows: &Rows, group: &Group, tiles: &[Tile], eta: &mut [Line]) {
+fn predict<C: Cpu>(cpu: C, rows: &Rows, group: &Group, tiles: &[ClassTile], eta: &mut [Line]) {
     eta.fill(Line::ZERO);
     let first = group.panels.start;
     let (low, high) = (cpu.splat(-FAR), cpu.splat(FAR));
@@ -142,20 +142,20 @@ fn softplus<C: Cpu>(cpu: C, z: C::V) -> C::V {
     cpu.splat(0.0).max(z) + log1p(cpu, exp(cpu, z.neg_abs()))
 }
 
-struct Values<'a> {
+struct ClassValues<'a> {
     rows: &'a Rows,
     class: Class,
     points: &'a [&'a [f64]],
     out: &'a mut [f64],
 }
 
-impl Pass for Values<'_> {
+impl Pass for ClassValues<'_> {
     type Out = ();
 
     #[inline(always)]
     fn run<C: Cpu>(self, cpu: C) {
-        let Values { rows, class, points, out } = self;
-        let all: Vec<Vec<Tile>> =
+        let ClassValues { rows, class, points, out } = self;
+        let all: Vec<Vec<ClassTile>> =
             points.iter().map(|beta| tiles(rows.columns, class, beta)).collect();
         let mut sums = vec![Compensated::default(); points.len()];
         let mut eta = vec![Line::ZERO; class.count * GROUP];
@@ -182,19 +182,19 @@ impl Pass for Values<'_> {
 }
 
 /// The log-likelihood with its derivatives at one point.
-struct Derive<'a> {
+struct ClassDerive<'a> {
     rows: &'a Rows,
     class: Class,
     beta: &'a [f64],
     hessian: bool,
 }
 
-impl Pass for Derive<'_> {
+impl Pass for ClassDerive<'_> {
     type Out = ClassSums;
 
     #[inline(always)]
     fn run<C: Cpu>(self, cpu: C) -> ClassSums {
-        let Derive { rows, class, beta, hessian } = self;
+        let ClassDerive { rows, class, beta, hessian } = self;
         let (width, others) = (rows.columns, class.count - 1);
         let tiles = tiles(width, class, beta);
         let mut gradient = vec![Line::ZERO; others * width];

@@ -85,14 +85,14 @@ fn taken_apart(x: f64) -> (u64, i32) {
 
 /// The lowest bit of a number that stands in so many words, as a power of two.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Place {
+pub(crate) struct WordPlace {
     /// The power.
     pub lowest: i32,
     /// The words.
     pub words: usize,
 }
 
-impl Place {
+impl WordPlace {
     /// Adds a product that is a multiple of the lowest bit to the words; `None`, and nothing added, if it is not, or
     /// too large. Words of several numbers may be added up one by one.
     pub fn add(&self, words: &mut [i128], product: &Product) -> Option<()> {
@@ -263,7 +263,7 @@ mod tests {
     use crate::math::{ExactSum, stream};
     use rand::RngExt;
 
-    const PLACE: Place = Place { lowest: -700, words: 14 };
+    const PLACE: WordPlace = WordPlace { lowest: -700, words: 14 };
 
     fn value(words: &[i128]) -> f64 {
         let one = Whole { digits: vec![1], negative: false };

@@ -2,7 +2,7 @@
 
 use super::chunks::{Away, chunk_rows, over_chunks};
 use super::common::{Common, HasRoom};
-use super::piece::{Piece, Whole};
+use super::piece::{Piece, WholeModel};
 use super::{Family, Likelihood, Model};
 use crate::data::ShardData;
 use crate::{Error, Result};
@@ -10,7 +10,7 @@ use std::ops::Range;
 
 /// A likelihood of which those chunks are known that are views of rows which models have in common.
 pub struct Begun {
-    whole: Whole,
+    whole: WholeModel,
     data: ShardData,
     own: Vec<Option<f64>>,
     ranges: Vec<Range<usize>>,
@@ -38,7 +38,7 @@ impl Begun {
         };
         Ok(Begun {
             views: over_chunks(ranges.len(), view),
-            whole: Whole::new(regression, model.coefficients()),
+            whole: WholeModel::new(regression, model.coefficients()),
             data: data.clone(),
             own: model.own_parameters().iter().map(|p| p.prior.fixed()).collect(),
             ranges,

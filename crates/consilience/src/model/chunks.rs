@@ -2,7 +2,7 @@
 //! in memory.
 
 use crate::data::ShardData;
-use crate::model::piece::{Piece, Whole};
+use crate::model::piece::{Piece, WholeModel};
 use crate::{Error, Result};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -51,7 +51,7 @@ pub struct Chunks<R> {
 #[derive(Debug)]
 pub struct Away {
     /// The model.
-    pub whole: Whole,
+    pub whole: WholeModel,
     /// The rows.
     pub data: ShardData,
     /// Which of them make a chunk.

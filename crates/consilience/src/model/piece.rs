@@ -45,7 +45,7 @@ pub(super) enum PieceBody {
 
 /// What the pieces of a likelihood have in common.
 #[derive(Debug)]
-pub(super) struct Whole {
+pub(super) struct WholeModel {
     family: Family,
     /// The model's own columns.
     recipe: Recipe,
@@ -56,11 +56,11 @@ pub(super) struct Whole {
     kernel: Kernel,
 }
 
-impl Whole {
+impl WholeModel {
     /// Of a regression whose coefficients are these.
-    pub fn new(regression: &Regression, coefficients: &[Parameter]) -> Whole {
+    pub fn new(regression: &Regression, coefficients: &[Parameter]) -> WholeModel {
         let (family, facts) = (regression.family, regression.response());
-        Whole {
+        WholeModel {
             family,
             recipe: regression.recipe(),
             fixed: coefficients.iter().map(|p| p.prior.fixed()).collect(),
@@ -108,7 +108,7 @@ pub(crate) fn refuse_outcomes(
 impl Piece {
     /// The rows of a table under a model. An outcome that the family cannot have is an error that names
     /// its place.
-    pub fn of(whole: &Whole, table: &Table) -> Result<Piece> {
+    pub fn of(whole: &WholeModel, table: &Table) -> Result<Piece> {
         let design = whole.recipe.design(table)?;
         refuse_outcomes(whole.family, &whole.recipe.response.text, &design, table)?;
         Ok(Piece::new(whole.family, design, &whole.fixed, whole.large, whole.kernel))

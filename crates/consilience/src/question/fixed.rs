@@ -30,10 +30,10 @@ const LOST: i128 = -(1 << 113);
 
 /// How the numbers of an answer, or of its part about one model, stand in line.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Layout(Shape);
+pub struct Layout(NumberShape);
 
 #[derive(Debug, Clone, PartialEq)]
-enum Shape {
+enum NumberShape {
     Densities(Densities),
     Moments(MomentsLayout),
 }
@@ -78,19 +78,19 @@ impl Layout {
                 }
             }
         }
-        Layout(Shape::Densities(Densities { model: model.clone(), points, derivatives }))
+        Layout(NumberShape::Densities(Densities { model: model.clone(), points, derivatives }))
     }
 
     /// Of the moments of columns.
     pub(super) fn of_moments(moments: MomentsLayout) -> Layout {
-        Layout(Shape::Moments(moments))
+        Layout(NumberShape::Moments(moments))
     }
 
     /// How many whole numbers there are.
     pub(crate) fn count(&self) -> usize {
         match &self.0 {
-            Shape::Densities(own) => own.points * (1 + own.derivatives.len()),
-            Shape::Moments(own) => own.words(),
+            NumberShape::Densities(own) => own.points * (1 + own.derivatives.len()),
+            NumberShape::Moments(own) => own.words(),
         }
     }
 }
@@ -119,14 +119,14 @@ pub(crate) fn encode(
     };
     for own in layout {
         match &own.0 {
-            Shape::Moments(own) => {
+            NumberShape::Moments(own) => {
                 let mut words = vec![0_i128; own.words()];
                 own.add(&mut words, next(own.numbers())?).ok_or_else(|| {
                     Error::numeric("rows or columns are too large to be added up in fixed point; write columns in other units, or as scale(x)")
                 })?;
                 out.extend(words.into_iter().map(|word| word as u128));
             }
-            Shape::Densities(own) => {
+            NumberShape::Densities(own) => {
                 for _ in 0..own.points {
                     own.encode(next(1 + own.derivatives.len())?, noise, &mut out)?;
                 }
@@ -189,8 +189,8 @@ pub(crate) fn decode(layout: &[Layout], sums: &[u128]) -> Vec<f64> {
         let (sums, after) = rest.split_at_checked(own.count()).unwrap_or_default();
         rest = after;
         match &own.0 {
-            Shape::Moments(own) => out.extend(own.read(sums)),
-            Shape::Densities(own) => {
+            NumberShape::Moments(own) => out.extend(own.read(sums)),
+            NumberShape::Densities(own) => {
                 let points = sums.chunks_exact(1 + own.derivatives.len());
                 points.for_each(|at| own.decode(at, &mut out));
             }
@@ -348,8 +348,8 @@ mod tests {
             let units: Vec<i32> = layout
                 .iter()
                 .filter_map(|own| match &own.0 {
-                    Shape::Densities(own) => Some(own),
-                    Shape::Moments(_) => None,
+                    NumberShape::Densities(own) => Some(own),
+                    NumberShape::Moments(_) => None,
                 })
                 .flat_map(|own| (0..own.points).map(move |_| own))
                 .flat_map(|own| [0].into_iter().chain(own.derivatives.iter().map(|d| d.unit)))

@@ -5,14 +5,14 @@
 //! deviations of all rows follow, each rounded once. What Q + nm² has beyond the last digits of Q is rounded away
 //! before: these digits would be nm² alone, and equations about single means.
 
-use crate::math::wide::{Place, Product, Whole};
+use crate::math::wide::{Product, Whole, WordPlace};
 
 /// Numbers of rows are multiples of 2⁻⁹⁶, means of 2⁻⁵⁶⁰: so are sums and sums of squares of what follows.
-const COUNT: Place = Place { lowest: -96, words: 3 };
+const COUNT: WordPlace = WordPlace { lowest: -96, words: 3 };
 const MEAN: i32 = -560;
 /// Up to the root of 2⁹⁶ times the largest square.
-const SUM: Place = Place { lowest: COUNT.lowest + MEAN, words: 14 };
-const SQUARE: Place = Place { lowest: SUM.lowest + MEAN, words: 25 };
+const SUM: WordPlace = WordPlace { lowest: COUNT.lowest + MEAN, words: 14 };
+const SQUARE: WordPlace = WordPlace { lowest: SUM.lowest + MEAN, words: 25 };
 /// Bits of a sum of squares that count: those of a double, and some more so that it comes back as it was.
 const DIGITS: i32 = 57;
 
@@ -51,7 +51,7 @@ impl MomentsLayout {
         let count = |x: f64| Product::of(&[on_grid(x, COUNT.lowest)]);
         let rows = on_grid(numbers[0], COUNT.lowest);
         let sum = |mean: f64| Product::of(&[rows, on_grid(mean, MEAN)]);
-        let mut line = Line(words);
+        let mut line = WordLine(words);
         COUNT.add(line.next(COUNT), &count(rows))?;
         SUM.add(line.next(SUM), &sum(numbers[1]))?;
         for nonzero in &numbers[2..2 + p] {
@@ -108,10 +108,10 @@ fn on_grid(x: f64, step: i32) -> f64 {
 }
 
 /// Words that are handed out one place after the other.
-struct Line<'a>(&'a mut [i128]);
+struct WordLine<'a>(&'a mut [i128]);
 
-impl<'a> Line<'a> {
-    fn next(&mut self, place: Place) -> &'a mut [i128] {
+impl<'a> WordLine<'a> {
+    fn next(&mut self, place: WordPlace) -> &'a mut [i128] {
         self.take(place.words)
     }
 

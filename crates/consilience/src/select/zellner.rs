@@ -176,7 +176,7 @@ impl LeafWalk<'_> {
     }
 
     /// Per number of coefficients, log p(y) as a function of what is explained.
-    fn tables(&self, leaves: &[Leaf]) -> Result<Vec<Option<Curve>>> {
+    fn tables(&self, leaves: &[Leaf]) -> Result<Vec<Option<GTable>>> {
         let most = leaves.iter().map(|leaf| leaf.1 as usize).max().unwrap_or(0);
         let range = |p: usize| {
             let own = leaves.iter().filter(|leaf| leaf.1 as usize == p).map(|leaf| leaf.2);
@@ -184,7 +184,7 @@ impl LeafWalk<'_> {
         };
         let ranges: Vec<(f64, f64)> = (0..=most).map(range).collect();
         let table = |(p, (low, high)): (usize, (f64, f64))| match low.is_finite() {
-            true => Curve::new(self, p, low, high).map(Some),
+            true => GTable::new(self, p, low, high).map(Some),
             false => Ok(None),
         };
         ranges.into_par_iter().enumerate().map(table).collect()
@@ -290,15 +290,15 @@ fn taken(left: &[f64], size: usize, explained: f64) -> (Vec<f64>, f64) {
 }
 
 /// A smooth function of what is left unexplained, less what is a straight line in its logarithm.
-struct Curve {
+struct GTable {
     from: f64,
     step: f64,
     values: Vec<f64>,
 }
 
-impl Curve {
-    fn new(walk: &LeafWalk<'_>, p: usize, low: f64, high: f64) -> Result<Curve> {
-        let place = |explained: f64| Curve::place(&walk.sums(p, explained));
+impl GTable {
+    fn new(walk: &LeafWalk<'_>, p: usize, low: f64, high: f64) -> Result<GTable> {
+        let place = |explained: f64| GTable::place(&walk.sums(p, explained));
         let (from, to) = (place(low), place(high));
         let step = ((to - from) / POINTS as f64).max(1e-9);
         let total = walk.sums(p, 0.0).residual;
@@ -314,7 +314,7 @@ impl Curve {
             Ok(walk.log_evidence(&sums)? - line(&sums))
         };
         let values = (0..=POINTS).map(value).collect::<Result<_>>()?;
-        Ok(Curve { from, step, values })
+        Ok(GTable { from, step, values })
     }
 
     fn place(sums: &ZellnerSums) -> f64 {
@@ -324,7 +324,7 @@ impl Curve {
 
     /// By a polynomial through the points around.
     fn at(&self, sums: &ZellnerSums) -> f64 {
-        let x = (Curve::place(sums) - self.from) / self.step;
+        let x = (GTable::place(sums) - self.from) / self.step;
         let first = (x - 0.5 * TAKEN as f64 + 1.0).floor();
         let first = first.clamp(0.0, (self.values.len() - TAKEN) as f64);
         let (start, x) = (first as usize, x - first);

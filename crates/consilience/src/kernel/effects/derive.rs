@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 
 /// How many parameters there are of each sort.
 #[derive(Clone, Copy)]
-pub(super) struct Shape {
+pub(super) struct ParameterCounts {
     pub p: usize,
     pub own: usize,
     pub effects: usize,
@@ -17,12 +17,12 @@ pub(super) struct Shape {
 }
 
 /// Derivatives of a group's integral.
-pub(super) struct Derive<'a, L> {
+pub(super) struct DerivePass<'a, L> {
     pub rows: &'a EffectRows,
     pub at: EffectPoint<'a>,
     pub placed: &'a PlacedGroup,
     pub moves: &'a NodeMoves,
-    pub shape: Shape,
+    pub shape: ParameterCounts,
     pub law: PhantomData<L>,
 }
 
@@ -40,13 +40,13 @@ fn second_move(m: usize, n: usize) -> Option<usize> {
     }
 }
 
-impl<L: EffectLaw> Pass for Derive<'_, L> {
+impl<L: EffectLaw> Pass for DerivePass<'_, L> {
     type Out = Expansion;
 
     #[inline(always)]
     fn run<C: Cpu>(self, cpu: C) -> Expansion {
-        let Derive { rows, at, placed, moves, shape, .. } = self;
-        let Shape { p, own, effects, hessian } = shape;
+        let DerivePass { rows, at, placed, moves, shape, .. } = self;
+        let ParameterCounts { p, own, effects, hessian } = shape;
         let (d, first, lines) = (p + own + effects, p + own, placed.share.len());
         let (zero, unit) = (cpu.splat(0.0), cpu.splat(L::UNIT));
         let (shift, dispersion) = (cpu.splat(L::shift(at.own)), cpu.splat(L::dispersion(at.own)));

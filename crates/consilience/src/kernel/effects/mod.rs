@@ -12,8 +12,8 @@ use super::family::Family;
 use super::laws::{Law, Logistic, NegativeBinomial, Outcomes, Poisson, Probit, Slopes, Sum};
 use super::simd::{Cpu, LANES, Line, Vector};
 use crate::target::Expansion;
-use derive::{Derive, Shape};
-use place::Place;
+use derive::{DerivePass, ParameterCounts};
+use place::PlacePass;
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -155,7 +155,7 @@ impl EffectRows {
         (has_own, parameters, hessian): (bool, usize, bool),
     ) -> Expansion {
         let (p, own) = (self.width, usize::from(has_own));
-        let shape = Shape { p, own, effects: parameters, hessian };
+        let shape = ParameterCounts { p, own, effects: parameters, hessian };
         match self.family {
             EffectFamily::Gaussian => self.derived::<Residual>(at, placed, moves, shape),
             EffectFamily::Logistic => self.derived::<Logistic>(at, placed, moves, shape),
@@ -168,7 +168,7 @@ impl EffectRows {
     }
 
     fn placed<L: EffectLaw>(&self, rule: &NodeRule, at: EffectPoint) -> Option<PlacedGroup> {
-        self.path.run(Place::<L> { rows: self, rule, at, law: PhantomData })
+        self.path.run(PlacePass::<L> { rows: self, rule, at, law: PhantomData })
     }
 
     fn derived<L: EffectLaw>(
@@ -176,9 +176,9 @@ impl EffectRows {
         at: EffectPoint,
         placed: &PlacedGroup,
         moves: &NodeMoves,
-        shape: Shape,
+        shape: ParameterCounts,
     ) -> Expansion {
-        self.path.run(Derive::<L> { rows: self, at, placed, moves, shape, law: PhantomData })
+        self.path.run(DerivePass::<L> { rows: self, at, placed, moves, shape, law: PhantomData })
     }
 }
 

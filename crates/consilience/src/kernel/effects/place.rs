@@ -78,19 +78,19 @@ fn factor(bend: [f64; 3]) -> [f64; 3] {
 }
 
 /// A group's integral: from the mode, to nodes in units of the curvature there.
-pub(super) struct Place<'a, L> {
+pub(super) struct PlacePass<'a, L> {
     pub rows: &'a EffectRows,
     pub rule: &'a NodeRule,
     pub at: EffectPoint<'a>,
     pub law: PhantomData<L>,
 }
 
-impl<L: EffectLaw> Pass for Place<'_, L> {
+impl<L: EffectLaw> Pass for PlacePass<'_, L> {
     type Out = Option<PlacedGroup>;
 
     #[inline(always)]
     fn run<C: Cpu>(self, cpu: C) -> Option<PlacedGroup> {
-        let Place { rows, rule, at, .. } = self;
+        let PlacePass { rows, rule, at, .. } = self;
         let (mode, [a, b, c]) = mode::<L, C>(cpu, rows, at)?;
         // v = mode + C⁻ᵀx.
         let lines = rule.log_weight.len();

@@ -15,7 +15,7 @@ use crate::target::Expansion;
 use crate::{Error, Result};
 use libm::log;
 use rayon::prelude::*;
-use spread::Spread;
+use spread::EffectSpread;
 use std::ops::Range;
 
 pub use law::has_law;
@@ -45,10 +45,10 @@ pub struct Groups {
 }
 
 /// θ taken apart.
-struct Point<'a> {
+struct GroupPoint<'a> {
     beta: &'a [f64],
     own: f64,
-    spread: Spread,
+    spread: EffectSpread,
 }
 
 impl Groups {
@@ -120,7 +120,7 @@ impl Groups {
         })
     }
 
-    fn point<'a>(&self, theta: &'a [f64]) -> Point<'a> {
+    fn point<'a>(&self, theta: &'a [f64]) -> GroupPoint<'a> {
         let (beta, free) = theta.split_at(self.width);
         let mut free = free.iter();
         let all: Vec<f64> = (self.fixed.iter())
@@ -129,7 +129,7 @@ impl Groups {
         let (own, effects) = all.split_at(usize::from(self.has_own));
         // Beyond these it is not told apart.
         let own = own.first().copied().unwrap_or(0.0).clamp(-300.0, 300.0);
-        Point { beta, own, spread: Spread::new(effects) }
+        GroupPoint { beta, own, spread: EffectSpread::new(effects) }
     }
 
     /// The predictors of a group's rows without the effects.
@@ -157,7 +157,7 @@ impl Groups {
     }
 
     /// What outcomes add by the family's own parameter alone, with two derivatives.
-    fn own_part(&self, at: &Point) -> [f64; 3] {
+    fn own_part(&self, at: &GroupPoint) -> [f64; 3] {
         law::own_part(self.family, &self.outcomes, at.own)
     }
 
@@ -184,7 +184,7 @@ impl Groups {
         Some(all)
     }
 
-    fn group_sums(&self, rows: &Range<usize>, at: &Point, hessian: bool) -> Option<Expansion> {
+    fn group_sums(&self, rows: &Range<usize>, at: &GroupPoint, hessian: bool) -> Option<Expansion> {
         let eta = self.predictors(rows, at.beta);
         let there = EffectPoint { rows, eta: &eta, own: at.own, factor: at.spread.factor() };
         let placed = self.rows.place(&self.rule, there)?;

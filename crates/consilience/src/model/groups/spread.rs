@@ -7,7 +7,7 @@ use libm::{exp, tanh};
 const LOGS: f64 = 200.0;
 
 /// L of one effect, or of two.
-pub(super) struct Spread {
+pub(super) struct EffectSpread {
     /// τ₁, ρτ₂ and √(1 − ρ²)τ₂; of one effect only the first.
     factor: [f64; 3],
     /// τ₂, or 0.
@@ -15,16 +15,16 @@ pub(super) struct Spread {
     rho: f64,
 }
 
-impl Spread {
-    pub fn new(parameters: &[f64]) -> Spread {
+impl EffectSpread {
+    pub fn new(parameters: &[f64]) -> EffectSpread {
         let sd = |k: usize| exp(parameters[k].clamp(-LOGS, LOGS));
         if parameters.len() < 3 {
-            return Spread { factor: [sd(0), 0.0, 0.0], second: 0.0, rho: 0.0 };
+            return EffectSpread { factor: [sd(0), 0.0, 0.0], second: 0.0, rho: 0.0 };
         }
         let rho = tanh(parameters[2]);
         // √(1 − ρ²), which keeps digits where ρ is near 1.
         let rest = 1.0 / libm::cosh(parameters[2].clamp(-LOGS, LOGS));
-        Spread { factor: [sd(0), rho * sd(1), rest * sd(1)], second: sd(1), rho }
+        EffectSpread { factor: [sd(0), rho * sd(1), rest * sd(1)], second: sd(1), rho }
     }
 
     /// How many parameters there are.

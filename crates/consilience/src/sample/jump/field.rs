@@ -1,6 +1,6 @@
 //! What chains over models know of each: its density, its peak, and draws from around it.
 
-use super::Climb;
+use super::ClimbBy;
 use super::neighbours::Neighbours;
 use crate::math::ziggurat::{chi_square, normal};
 use crate::math::{Cholesky, LOG_2PI, Matrix, Stream, dot};
@@ -32,7 +32,7 @@ pub struct Field<'a> {
     quadratic: Quadratic,
     /// That peak.
     peak: Vec<f64>,
-    climb: Climb,
+    climb: ClimbBy,
     places: Mutex<FieldKept<FieldModel>>,
     neighbours: Mutex<FieldKept<Neighbours>>,
 }
@@ -149,7 +149,7 @@ pub(super) struct Point {
 
 impl<'a> Field<'a> {
     /// Climbs to the peak of the model with all terms.
-    pub fn new(target: &'a Subposterior, space: &'a Space, climb: Climb) -> Result<Field<'a>> {
+    pub fn new(target: &'a Subposterior, space: &'a Space, climb: ClimbBy) -> Result<Field<'a>> {
         let all = Coordinates::new(target.priors(), target.share());
         let mode = climb(&Warped::new(target, &all))?;
         let peak = all.theta(&mode.theta);

@@ -31,7 +31,7 @@ use crate::target::{Mode, Target};
 use rayon::prelude::*;
 
 /// Climbs to a target's peak: from those who know how, which stand above.
-pub type Climb = fn(&dyn Target) -> Result<Mode>;
+pub type ClimbBy = fn(&dyn Target) -> Result<Mode>;
 
 /// How long chains are, and whose numbers they take.
 #[derive(Debug, Clone, Copy)]
