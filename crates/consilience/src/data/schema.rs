@@ -668,7 +668,7 @@ fn classes(text: &str, expr: Expr, levels: Levels) -> Result<Response> {
             shown.push("…".to_string());
         }
         return Err(Error::input(format!(
-            "the outcome {text} has {} classes ({}), but only two can be modelled; write which one counts as success, as in I({text} == {}), or, use family = \"multinomial\", or \"cumulative-logit\" if they are in order",
+            "the outcome {text} has {} classes ({}), but only two can be modelled; write which one counts as success, as in I({text} == {}), or use family = \"multinomial\", or \"cumulative-logit\" if they are in order",
             names.len(),
             shown.join(", "),
             shown[0]

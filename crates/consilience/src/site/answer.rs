@@ -129,6 +129,19 @@ pub(super) fn prepare(asked: &Asked) -> Result<Prepared> {
     let outcome: BTreeSet<String> =
         outline.formulas.iter().flat_map(|f| f.response_columns()).collect();
     let (table, merged) = merge_rare(&table, policy.min_rows, &outcome, &files)?;
+    let effects = outline.terms.iter().filter_map(|terms| terms.effects.as_ref());
+    for effects in effects {
+        // Merged, several groups would be taken for one, and share an effect.
+        if let Some(name) = effects.group.columns().iter().find(|name| merged.contains(*name)) {
+            return Err(at_data(
+                &files,
+                format!(
+                    "{effects}: groups of `{name}` have fewer rows than the policy's min_rows ({}); nothing is answered; take larger groups, or leave the random effects out",
+                    policy.min_rows
+                ),
+            ));
+        }
+    }
     let weights = match &outline.study.data.weights {
         Some(name) => table.column(name)?.numbers().map(|w| w.into_owned()),
         None => None,

@@ -101,6 +101,32 @@ fn models(formulas: &[(&str, &str)]) -> String {
     formulas.iter().map(model).collect()
 }
 
+/// Groups of random effects: large ones are answered about; groups of two people are, merged or not, refused.
+#[test]
+fn random_effects_of_small_groups_are_refused() {
+    let mut hospital = Hospital::new();
+    let text = std::fs::read_to_string(hospital.data()).unwrap();
+    let mut own = String::new();
+    for (i, line) in text.lines().enumerate() {
+        own += &match i {
+            0 => format!("{line},ward,patient,number\n"),
+            _ => format!("{line},w{},p{},{}\n", i % 4, i / 2, i / 2),
+        };
+    }
+    std::fs::write(hospital.data(), own).unwrap();
+    let (answered, error) = hospital.study(&models(&[("type ~ bmi + (1 | ward)", "logistic")]));
+    assert_eq!(error, None);
+    assert!(answered.len() > 3, "{answered:?}");
+    for (column, guard) in
+        [("patient", "groups of `patient` have fewer rows than"), ("number", "guard `")]
+    {
+        let formula = format!("type ~ bmi + (1 | {column})");
+        let (answered, error) = hospital.study(&models(&[(&formula, "logistic")]));
+        assert!(answered.is_empty(), "{answered:?}");
+        assert!(error.is_some_and(|e| e.contains(guard)), "{column}");
+    }
+}
+
 /// Events, ordered classes and successes that two people have are refused, and events that many have are not.
 #[test]
 fn rare_kinds_of_outcomes_are_refused() {
