@@ -117,9 +117,10 @@ fn random_effects_of_small_groups_are_refused() {
     let (answered, error) = hospital.study(&models(&[("type ~ bmi + (1 | ward)", "logistic")]));
     assert_eq!(error, None);
     assert!(answered.len() > 3, "{answered:?}");
-    for (column, guard) in
-        [("patient", "groups of `patient` have fewer rows than"), ("number", "guard `")]
-    {
+    for (column, guard) in [
+        ("patient", "groups of `patient` have fewer rows than"),
+        ("number", "a value of `number` has fewer rows than"),
+    ] {
         let formula = format!("type ~ bmi + (1 | {column})");
         let (answered, error) = hospital.study(&models(&[(&formula, "logistic")]));
         assert!(answered.is_empty(), "{answered:?}");
