@@ -5,12 +5,17 @@
 //! A plain loop is what one would write first: row after row, point after point, with the standard
 //! library's exp and log1p or with libm's (and our log Φ for the probit). The rows fit into a core's cache.
 
-use consilience::kernel::{BLOCK_ROWS, Case as RowKind, Kernel, Margins, Path, Rows, Store};
+use consilience::kernel::{
+    BLOCK_ROWS, Case as RowKind, Class, EffectFamily, EffectPoint, EffectRows, Kernel, Margins,
+    NodeRule, Path, Rows, Store,
+};
+use consilience::math::hermite::gauss_hermite;
 use consilience::math::special::log_normal_cdf;
 use consilience::math::{dot, stream};
 use consilience::model::Family;
 use rand::RngExt;
 use std::hint::black_box;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -27,6 +32,8 @@ fn main() {
             measure(&Case::new(family, p));
         }
         measure_kinds(p);
+        measure_classes(p);
+        measure_groups(p);
     }
     if is_wanted("shared") {
         println!("every other of 24 columns, logistic, on the best path");
@@ -243,10 +250,82 @@ fn measure_kinds(p: usize) {
             });
             let gradient = nanoseconds(1, || rows.case_sums(&thetas[0], [0.7, -0.3], false).value);
             let hessian = nanoseconds(1, || rows.case_sums(&thetas[0], [0.7, -0.3], true).value);
-            println!(
-                "  {name:<22} {:<9} value {value:8.3} ns a row and point   gradient {gradient:8.3} ns a row   Hessian {hessian:8.3} ns a row",
-                path.name()
-            );
+            print_line(name, path.name(), [value, gradient, hessian]);
+        }
+    }
+}
+
+fn print_line(name: &str, path: &str, [value, gradient, hessian]: [f64; 3]) {
+    println!(
+        "  {name:<22} {path:<9} value {value:8.3} ns a row and point   gradient {gradient:8.3} ns a row   Hessian {hessian:8.3} ns a row"
+    );
+}
+
+/// Rows of classes without an order: the rows of one of so many.
+fn measure_classes(p: usize) {
+    let Case { columns, thetas, .. } = Case::new(Family::Logistic, p);
+    for count in [2, 3, 5] {
+        let all = Rows::of_class(&columns, &vec![1.0; ROWS], Kernel::Auto);
+        let class = Class { number: 1, count };
+        let thetas: Vec<Vec<f64>> = thetas.iter().map(|t| t.repeat(count - 1)).collect();
+        let points: Vec<&[f64]> = thetas.iter().map(Vec::as_slice).collect();
+        for path in Path::all() {
+            let rows = all.clone().with_path(path);
+            let mut out = vec![0.0; POINTS];
+            let value = nanoseconds(POINTS, || {
+                rows.class_values(class, &points, &mut out);
+                out[0]
+            });
+            let sums =
+                |hessian| nanoseconds(1, || rows.class_sums(class, points[0], hessian).value);
+            let times = [value, sums(false), sums(true)];
+            print_line(&format!("{count} classes"), path.name(), times);
+        }
+    }
+}
+
+/// Rows in groups of 20 that have an effect of their own, or two, with as many nodes as there are by default.
+fn measure_groups(p: usize) {
+    let Case { columns, y, .. } = Case::new(Family::Logistic, p);
+    for (name, effects, nodes) in [("groups, an effect", 1, 25), ("groups, two effects", 2, 15)] {
+        let line: Vec<(f64, f64)> = gauss_hermite(nodes);
+        let one = |x: f64, w: f64| w.ln() + 0.5 * x * x;
+        let mut all = Vec::new();
+        for &(x, w) in &line {
+            match effects {
+                1 => all.push(([x, 0.0], one(x, w))),
+                _ => all.extend(line.iter().map(|&(v, u)| ([x, v], one(x, w) + one(v, u)))),
+            }
+        }
+        let rule = NodeRule::new(&all, effects);
+        for (kernel, path) in [(Kernel::Portable, "portable"), (Kernel::Auto, "best")] {
+            let family = EffectFamily::of(Family::Logistic).expect("logistic rows have one");
+            let mut rows = EffectRows::new(family, p, kernel);
+            let second = |i: usize| if effects > 1 { columns[0][i] } else { 0.0 };
+            for i in 0..ROWS {
+                rows.push(1.0, y[i], [1.0, second(i)], columns.iter().map(|c| c[i]));
+            }
+            let factor = [0.7, if effects > 1 { 0.2 } else { 0.0 }, second(0).abs().min(0.4)];
+            let groups: Vec<Range<usize>> = (0..ROWS / 20).map(|g| 20 * g..20 * g + 20).collect();
+            let run = |derive: Option<bool>| {
+                nanoseconds(1, || {
+                    let mut sum = 0.0;
+                    for rows_of in &groups {
+                        let eta = &columns[1][rows_of.clone()];
+                        let at = EffectPoint { rows: rows_of, eta, own: 0.0, factor };
+                        let placed = rows.place(&rule, at).expect("a number");
+                        let Some(hessian) = derive else {
+                            sum += placed.value;
+                            continue;
+                        };
+                        let moves = [0, 1, 0, 1].map(|k| placed.v[k].clone());
+                        let wanted = (false, 2 * effects - 1, hessian);
+                        sum += rows.derive(at, &placed, &moves, wanted).value;
+                    }
+                    sum
+                })
+            };
+            print_line(name, path, [run(None), run(Some(false)), run(Some(true))]);
         }
     }
 }

@@ -3,7 +3,7 @@
 //! With F a distribution function, a row's likelihood is F(u) − F(l), F(u), 1 − F(l) or the density at u. Of times, u
 //! is (y − η)·s, where s is a scale of which a own parameter is the logarithm; of classes it is a cutpoint less η.
 
-use super::super::functions::{exp2, exp2_less_1, exp2_of_negative, log, log1p};
+use super::super::functions::{exp2, exp2_less_1, exp2_of_negative, log, log1p, normal_tail};
 use super::super::laws::{excess, normal_sides};
 use super::super::simd::{Cpu, Vector};
 use super::{CaseLaw, Found, Outcome, Own};
@@ -316,6 +316,10 @@ impl Distribution for LogisticNoise {
 const PROBIT_UNIT: f64 = 0.849_321_800_288_019_1;
 /// ½ log 2π.
 const HALF_LOG_2PI: f64 = 0.918_938_533_204_672_7;
+/// 1/√2π.
+const DENSITY_AT_0: f64 = 0.398_942_280_401_432_7;
+/// Bounds that are nearer than this, times one more than the lower one, are narrow.
+const NARROW: f64 = 1e-3;
 
 impl Distribution for NormalNoise {
     const SIGN: f64 = -1.0;
@@ -346,27 +350,51 @@ impl Distribution for NormalNoise {
         [value, zero - u, cpu.splat(-1.0)]
     }
 
+    /// With Φ(−z) = φ(z)·M(z), what is between two bounds of which the lower is further from 0 is φ(u)(M(−u) − φ(l)/φ(u)·M(−l))
+    /// if both are below 0, and 1 − φ(u)M(u) − φ(l)M(−l) if not. Bounds so near that this would cancel go by the density in
+    /// their middle.
     #[inline(always)]
     fn between<C: Cpu>(cpu: C, l: C::V, gap: C::V) -> Span<C::V> {
-        let zero = cpu.splat(0.0);
+        let (zero, one, unit) = (cpu.splat(0.0), cpu.splat(1.0), cpu.splat(PROBIT_UNIT));
         // Where most of it is above 0, its mirror image: Φ is told apart from 0, not from 1.
         let high = (l + l) + gap;
         let low = high.pick(zero - l - gap, l);
         let top = low + gap;
-        let [upper, u1, _] = Self::below(cpu, top);
-        let [lower, l1, _] = Self::below(cpu, low);
-        let rise = expm1(cpu, (lower - upper).min(cpu.splat(-1e-290)));
-        let part = zero - rise;
-        // φ(u)/P and φ(l)/P.
-        let in_top = u1 / part;
-        let in_low = l1 * (cpu.splat(1.0) + rise) / part;
+        let (t, m) = (zero - top.neg_abs(), zero - low.neg_abs());
+        let (wt, wm) = (t * unit, m * unit);
+        let mills = |w: C::V| {
+            let (above, below) = normal_tail(cpu, w);
+            above / below
+        };
+        // Powers of two: of the upper bound's density where that is above 0, of the lower's over that.
+        let square = wt * wt;
+        let at_top = top.pick(exp2_of_negative(cpu, zero - square), one);
+        let apart = top.pick(wm * wm, gap * unit * (wm + wt));
+        let at_low = exp2_of_negative(cpu, zero - apart);
+        let inside = top.pick(one - at_top * mills(wt), mills(wt)) - at_low * mills(wm);
+        // The density in the middle over that of the upper bound, or over 1, times (1 + gap²(c² − 1)/24)·gap/√2π.
+        let half = cpu.splat(0.5);
+        let (middle, width) = (half * (m + top.pick(zero - t, t)), gap * gap);
+        let lift =
+            top.pick(zero - half * middle * middle, cpu.splat(-0.125) * gap * (t + t + t + m));
+        let by_middle = gap
+            * cpu.splat(DENSITY_AT_0)
+            * exp2(cpu, lift * cpu.splat(LOG2_E))
+            * (middle * middle - one).fma(width * cpu.splat(1.0 / 24.0), one);
+        let near = cpu.splat(NARROW) - gap * (one + m);
+        let inside = near.pick(by_middle, inside).max(cpu.splat(1e-300));
+        // φ(u)/P, which is above −u, and φ(l)/P.
+        let density = cpu.splat(DENSITY_AT_0) / inside;
+        let in_top = at_top * density;
+        let in_top = top.pick(in_top, in_top.max(t));
+        let in_low = at_low * density;
         let shift = in_top - in_low;
         let uu = zero - in_top * (top + in_top);
         let ll = in_low * (low - in_low);
         let ul = in_top * in_low;
         let shift_bend = low * in_low - top * in_top - shift * shift;
         Span {
-            value: upper + log(cpu, part.max(cpu.splat(1e-300))),
+            value: log(cpu, inside) - top.pick(zero, square) * cpu.splat(LN_2),
             in_u: high.pick(in_low, in_top),
             in_l: zero - high.pick(in_top, in_low),
             uu: high.pick(ll, uu),

@@ -148,12 +148,23 @@ const RHO_2: [f64; 7] = {
     c
 };
 
-/// ½ log x − ρ(x), where ρ(x) = log Γ(x) − (x − ½) log x + x − ½ log 2π, for x > 0; with `DERIVE` also x times its first
-/// and x² times its second derivative. Both parts are large near 0, their difference is not.
+/// ½ log x − ρ(x), where ρ(x) = log Γ(x) − (x − ½) log x + x − ½ log 2π, for x > 0.
 ///
 /// Below 9 it goes by Γ(x) = Γ(x + 8)/(x(x + 1)…(x + 7)).
+#[derive(Clone, Copy)]
+struct Stirling<V> {
+    /// Without the logarithm of the product.
+    value: V,
+    /// (x + 1)…(x + 7), or 1: several products share one logarithm.
+    product: V,
+    /// x times the first and x² times the second derivative of all of it, if they are wanted.
+    first: V,
+    second: V,
+}
+
+/// That of x, whose logarithm is known. Both parts are large near 0, their difference is not.
 #[inline(always)]
-fn stirling<C: Cpu, const DERIVE: bool>(cpu: C, x: C::V) -> [C::V; 3] {
+fn stirling<C: Cpu, const DERIVE: bool>(cpu: C, x: C::V, log_x: C::V) -> Stirling<C::V> {
     let (zero, one, half) = (cpu.splat(0.0), cpu.splat(1.0), cpu.splat(0.5));
     let is_far = x - cpu.splat(SERIES);
     let low = cpu.splat(SERIES).min(x);
@@ -171,16 +182,14 @@ fn stirling<C: Cpu, const DERIVE: bool>(cpu: C, x: C::V) -> [C::V; 3] {
     let inverse = one / shifted;
     let square = inverse * inverse;
     let rho = polynomial(cpu, &RHO, square) * inverse;
-    // log x is the same in both cases; far from 0 nothing else is needed of it.
-    let log_x = log(cpu, x);
+    // Far from 0 nothing else is needed than log x.
     let log_shifted = log(cpu, shifted);
-    let log_product = log(cpu, product);
     // ½ log x − log Γ(x) + (x − ½) log x − x + ½ log 2π with log Γ(x) by the shifted one.
-    let moved =
-        x * log_x + log_x + log_product - (shifted - half) * log_shifted + cpu.splat(8.0) - rho;
+    let moved = x * log_x + log_x - (shifted - half) * log_shifted + cpu.splat(8.0) - rho;
     let value = is_far.pick(half * log_x - rho, moved);
+    let taken = is_far.pick(one, product);
     if !DERIVE {
-        return [value, zero, zero];
+        return Stirling { value, product: taken, first: zero, second: zero };
     }
     let rho_1 = polynomial(cpu, &RHO_1, square) * inverse;
     let rho_2 = polynomial(cpu, &RHO_2, square) * inverse;
@@ -193,7 +202,12 @@ fn stirling<C: Cpu, const DERIVE: bool>(cpu: C, x: C::V) -> [C::V; 3] {
     // Of x log x + log x + log Π − log Γ(s) − x + …: x times the first, x² times the second derivative.
     let moved_1 = x * (log_x - psi + sum) + one;
     let moved_2 = x - one - x * x * (psi_1 + squares);
-    [value, is_far.pick(half - rho_1, moved_1), is_far.pick(zero - half - rho_2, moved_2)]
+    Stirling {
+        value,
+        product: taken,
+        first: is_far.pick(half - rho_1, moved_1),
+        second: is_far.pick(zero - half - rho_2, moved_2),
+    }
 }
 
 /// ½ log 2π.
@@ -218,6 +232,35 @@ fn shares<C: Cpu>(cpu: C, eta: C::V) -> [C::V; 4] {
     ]
 }
 
+/// What a beta's log-likelihood is made of.
+struct BetaParts<V> {
+    value: V,
+    misfit: V,
+    /// μ and 1 − μ, and of each what its log gamma adds.
+    shares: [V; 2],
+    sides: [Stirling<V>; 2],
+    /// y's logarithms less those of the shares.
+    apart: [V; 2],
+}
+
+#[inline(always)]
+fn beta_parts<C: Cpu, const DERIVE: bool>(
+    cpu: C,
+    eta: C::V,
+    at: Outcome<C::V>,
+    own: &[C::V; 4],
+) -> BetaParts<C::V> {
+    let [mean, rest, log_mean, log_rest] = shares(cpu, eta);
+    let log_precision = own[1] + own[1];
+    let p = stirling::<C, DERIVE>(cpu, own[0] * mean, log_precision + log_mean);
+    let q = stirling::<C, DERIVE>(cpu, own[0] * rest, log_precision + log_rest);
+    let sides = (p.value + q.value) + log(cpu, p.product * q.product);
+    let apart = [at.y - log_mean, at.z - log_rest];
+    let misfit = mean * apart[0] + rest * apart[1];
+    let value = own[0].fma(misfit, sides - (own[1] + cpu.splat(HALF_LOG_2PI)));
+    BetaParts { value, misfit, shares: [mean, rest], sides: [p, q], apart }
+}
+
 impl CaseLaw for Beta {
     /// φ and ½ log φ.
     fn prepare([a, _]: [f64; 2]) -> Own {
@@ -226,25 +269,19 @@ impl CaseLaw for Beta {
 
     #[inline(always)]
     fn value<C: Cpu>(cpu: C, eta: C::V, at: Outcome<C::V>, own: &[C::V; 4]) -> C::V {
-        let [mean, rest, log_mean, log_rest] = shares(cpu, eta);
-        let [p, ..] = stirling::<C, false>(cpu, own[0] * mean);
-        let [q, ..] = stirling::<C, false>(cpu, own[0] * rest);
-        let misfit = mean * (at.y - log_mean) + rest * (at.z - log_rest);
-        own[0].fma(misfit, (p + q) - (own[1] + cpu.splat(HALF_LOG_2PI)))
+        beta_parts::<C, false>(cpu, eta, at, own).value
     }
 
     #[inline(always)]
     fn derive<C: Cpu>(cpu: C, eta: C::V, at: Outcome<C::V>, own: &[C::V; 4]) -> Found<C::V> {
         let zero = cpu.splat(0.0);
         let (df, half) = (own[0], cpu.splat(0.5));
-        let [mean, rest, log_mean, log_rest] = shares(cpu, eta);
-        let [p, p1, p2] = stirling::<C, true>(cpu, df * mean);
-        let [q, q1, q2] = stirling::<C, true>(cpu, df * rest);
-        let misfit = mean * (at.y - log_mean) + rest * (at.z - log_rest);
-        let value = df.fma(misfit, (p + q) - (own[1] + cpu.splat(HALF_LOG_2PI)));
+        let parts = beta_parts::<C, true>(cpu, eta, at, own);
+        let BetaParts { value, misfit, shares: [mean, rest], sides: [p, q], apart } = parts;
+        let (p1, p2, q1, q2) = (p.first, p.second, q.first, q.second);
         // dμ/dη = μ(1 − μ); the misfit's own derivative in μ is the difference of its two parts.
         let spread = mean * rest;
-        let apart = (at.y - log_mean) - (at.z - log_rest);
+        let apart = apart[0] - apart[1];
         let turn = rest - mean;
         let slope = df * spread * apart + rest * p1 - mean * q1;
         let bend = df * spread * (turn * apart - cpu.splat(1.0)) - spread * (p1 + q1)
