@@ -32,3 +32,8 @@ pub fn doubles<'py>(py: Python<'py>, numbers: impl Iterator<Item = f64>) -> Boun
     let bytes: Vec<u8> = numbers.flat_map(f64::to_ne_bytes).collect();
     PyBytes::new(py, &bytes)
 }
+
+/// Bytes as doubles.
+pub fn numbers(bytes: &[u8]) -> Vec<f64> {
+    bytes.chunks_exact(8).map(|c| f64::from_ne_bytes(c.try_into().unwrap_or_default())).collect()
+}

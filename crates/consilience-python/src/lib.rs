@@ -37,7 +37,8 @@ fn given(rows: Vec<usize>, dropped: usize) -> PyResult<String> {
     serde_json::to_string(&partition).map_err(wrong)
 }
 
-/// The log density of priors of one parameter each, at points that are doubles one after the other.
+/// The log density of priors of one parameter each, at points that are doubles one after the other: of every point the value,
+/// and then the slope and the curvature along each parameter.
 #[pyfunction]
 fn log_priors<'py>(
     py: Python<'py>,
@@ -49,13 +50,15 @@ fn log_priors<'py>(
         .map(|text| text.parse())
         .collect::<consilience::Result<Vec<consilience::Prior>>>();
     let priors = read.map_err(|error| raise(py, error))?;
-    let points: Vec<f64> = points
-        .chunks_exact(8)
-        .map(|c| f64::from_ne_bytes(c.try_into().unwrap_or_default()))
-        .collect();
-    let sum =
-        |point: &[f64]| point.iter().zip(&priors).map(|(x, prior)| prior.log_density(*x)).sum();
-    Ok(columns::doubles(py, points.chunks_exact(priors.len().max(1)).map(sum)))
+    let points = columns::numbers(points);
+    let expand = |point: &[f64]| {
+        let each: Vec<(f64, f64, f64)> =
+            point.iter().zip(&priors).map(|(x, prior)| prior.expand(*x)).collect();
+        let value = each.iter().map(|e| e.0).sum();
+        let slopes = each.iter().map(|e| e.1);
+        std::iter::once(value).chain(slopes).chain(each.iter().map(|e| e.2)).collect::<Vec<f64>>()
+    };
+    Ok(columns::doubles(py, points.chunks_exact(priors.len().max(1)).flat_map(expand)))
 }
 
 /// The kinds of figures that a document has.
@@ -107,6 +110,7 @@ fn _consilience(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(png, module)?)?;
     module.add_function(wrap_pyfunction!(page, module)?)?;
     module.add_function(wrap_pyfunction!(tasks::compare, module)?)?;
+    module.add_function(wrap_pyfunction!(tasks::log_likelihood, module)?)?;
     module.add_function(wrap_pyfunction!(tasks::split, module)?)?;
     module.add_function(wrap_pyfunction!(tasks::select, module)?)?;
     module.add_function(wrap_pyfunction!(tasks::sweep, module)?)?;

@@ -11,7 +11,8 @@ use std::sync::Arc;
 /// A model as Python names it, and what makes its likelihood of a shard.
 pub struct Own {
     pub model: Model,
-    /// Called with the shard's number and its columns, or `None` where Python has the rows itself.
+    /// Called with the shard's number, its columns (`None` where Python has the rows itself), how many shards there are, and
+    /// the shard's share of the prior.
     pub bind: Py<PyAny>,
 }
 
@@ -66,10 +67,7 @@ impl Likelihood {
                 let found = said.len() / 8;
                 return Err(PyValueError::new_err(format!("{found} numbers came, not {numbers}")));
             }
-            Ok(said
-                .chunks_exact(8)
-                .map(|c| f64::from_ne_bytes(c.try_into().unwrap_or_default()))
-                .collect())
+            Ok(crate::columns::numbers(said))
         });
         said.unwrap_or_else(|error| {
             self.watch.keep(error);

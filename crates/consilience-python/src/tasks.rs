@@ -1,7 +1,7 @@
 //! The long work: comparisons, choices among many models, sweeps.
 
 use crate::arrow::reader;
-use crate::columns::{columns, doubles};
+use crate::columns::{columns, doubles, numbers};
 use crate::engine::Engine;
 use crate::errors::raise;
 use crate::own::{Likelihood, Own};
@@ -10,11 +10,12 @@ use crate::work::{Watch, run};
 use consilience::compare::{Comparison, PartitionReport};
 use consilience::data::{Tables, shard_to_bytes};
 use consilience::engine::Observer;
+use consilience::math::Matrix;
 use consilience::plan::{Gathered, GatheredRows, Plan};
 use consilience::run::{Remote, study_hash};
 use consilience::simulate::{Format, Simulated, write as write_simulated};
 use consilience::sweep::{CellStore, Folder, OnThreads, Sweep, Watch as Watches};
-use consilience::{Error, Halt, Place, Result, Shard, Threads, draft};
+use consilience::{Error, Halt, Model, Place, Result, Shard, Threads, draft};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict};
 use std::fs::File;
@@ -62,8 +63,8 @@ pub fn compare<'py>(
         let object = engine.map(|object| Engine { object, shards, watch: watch.clone() });
         let comparison = match (object, task.own_only) {
             (Some(engine), _) => on_engine(task, own, engine, watch)?,
-            (None, true) => own_alone(task, own, shards, watch)?,
-            (None, false) => here(task, tables, own, watch)?,
+            (None, true) => own_alone(task, own, shards, watch)?.run(&**watch)?,
+            (None, false) => here(task, tables, own, watch)?.run(&**watch)?,
         };
         let json = serde_json::to_string(&comparison).map_err(|e| Error::numeric(e.to_string()))?;
         Ok((json, comparison))
@@ -78,13 +79,81 @@ pub fn compare<'py>(
     Ok((json, draws))
 }
 
+/// A model's log likelihood at points: numbers of a point one after the other, each of a parameter that is named; or so many as
+/// the model has, in its order.
+#[pyfunction]
+#[pyo3(signature = (task, capsules, own, shards, model, names, points))]
+#[expect(clippy::too_many_arguments, reason = "Python's side names each")]
+pub fn log_likelihood<'py>(
+    py: Python<'py>,
+    task: &str,
+    capsules: Capsules<'py>,
+    own: Owns,
+    shards: usize,
+    model: Option<String>,
+    names: (usize, Option<Vec<String>>),
+    points: &[u8],
+) -> PyResult<Bound<'py, PyBytes>> {
+    let tables = tables(capsules)?;
+    let task: Task = from_json(task).map_err(|error| raise(py, error))?;
+    let made = own.into_iter().map(|(name, parameters, bind)| Own::new(&name, &parameters, bind));
+    let own = made.collect::<Result<Vec<Own>>>().map_err(|error| raise(py, error))?;
+    let (wide, names) = names;
+    let points = numbers(points);
+    let found = run(py, task.threads, None, |watch| {
+        let plan = match task.own_only {
+            true => own_alone(task, own, shards, watch)?,
+            false => here(task, tables, own, watch)?,
+        };
+        let model = match (model, &plan.settings[..]) {
+            (Some(name), _) => name,
+            (None, [only]) => only.model.name.clone(),
+            (None, all) => {
+                let names: Vec<String> =
+                    all.iter().map(|s| format!("`{}`", s.model.name)).collect();
+                let message =
+                    format!("there are several models; name one of {} by model=", names.join(", "));
+                return Err(Error::input(message));
+            }
+        };
+        let known = plan.settings.iter().find(|s| s.model.name == model);
+        let places = match (known, names) {
+            (Some(setting), Some(names)) => in_order(&setting.model, &names)?,
+            _ => (0..wide).collect(),
+        };
+        let rows = points.chunks_exact(wide.max(1));
+        let count = rows.len();
+        let ordered = rows.flat_map(|row| places.iter().map(|place| row[*place])).collect();
+        plan.log_likelihood(&model, Matrix::from_rows(count, places.len(), ordered), &**watch)
+    })?;
+    Ok(doubles(py, found.into_iter()))
+}
+
+/// Where each of a model's free parameters stands among names. Those that are held fixed may be named too.
+fn in_order(model: &Model, names: &[String]) -> Result<Vec<usize>> {
+    let wrong = |what: String| Err(Error::input(format!("model `{}` {what}", model.name)));
+    let known = |name: &String| model.parameters.iter().any(|p| p.name == *name);
+    if let Some(name) = names.iter().find(|name| !known(name)) {
+        let all: Vec<String> = model.free().map(|p| format!("`{}`", p.name)).collect();
+        return wrong(format!("has no parameter `{name}`; it has {}", all.join(", ")));
+    }
+    let mut places = Vec::new();
+    for parameter in model.free() {
+        match names.iter().position(|name| *name == parameter.name) {
+            Some(place) => places.push(place),
+            None => {
+                return wrong(format!(
+                    "has the parameter `{}`, of which the points say nothing",
+                    parameter.name
+                ));
+            }
+        }
+    }
+    Ok(places)
+}
+
 /// On this process's threads.
-fn here(
-    task: Task,
-    tables: Option<Tables>,
-    own: Vec<Own>,
-    watch: &Arc<Watch>,
-) -> Result<Comparison> {
+fn here(task: Task, tables: Option<Tables>, own: Vec<Own>, watch: &Arc<Watch>) -> Result<Plan> {
     let room = task.room(watch.halt.clone())?;
     let threads = room.threads(task.threads);
     let observer: &dyn Observer = &**watch;
@@ -93,19 +162,28 @@ fn here(
         Some(tables) => Plan::of_tables_within(study, tables, threads, &room, observer)?,
         None => Plan::within(study, threads, &room, observer)?,
     };
+    let shares = shares(&plan);
     for Own { model, bind } in own {
         let dim = model.dim();
         plan.add_model(model, |shard| {
-            let made = Python::attach(|py| bind.call1(py, (shard.index(), columns(py, shard)?)));
+            let index = shard.index();
+            let made = Python::attach(|py| {
+                bind.call1(py, (index, columns(py, shard)?, shares.len(), shares[index]))
+            });
             Ok(Likelihood::new(made.map_err(|e| watch.keep(e))?, dim, watch.clone()))
         })?;
     }
     plan.deliver(&task.extras.into())?;
-    plan.run(observer)
+    Ok(plan)
+}
+
+/// Every shard's share of the priors, which models of one's own have as the study's first model does.
+fn shares(plan: &Plan) -> Vec<f64> {
+    plan.settings.first().and_then(|setting| setting.shares()).unwrap_or_default()
 }
 
 /// Only models of one's own, whose rows Python has.
-fn own_alone(task: Task, own: Vec<Own>, shards: usize, watch: &Arc<Watch>) -> Result<Comparison> {
+fn own_alone(task: Task, own: Vec<Own>, shards: usize, watch: &Arc<Watch>) -> Result<Plan> {
     let options = task.study.study()?.study.evidence;
     let mut known = Vec::new();
     let mut counts = vec![0; shards];
@@ -113,7 +191,8 @@ fn own_alone(task: Task, own: Vec<Own>, shards: usize, watch: &Arc<Watch>) -> Re
         let mut shard = Shard::without_rows(index);
         for Own { model, bind } in &own {
             let made = Python::attach(|py| -> PyResult<(f64, Py<PyAny>)> {
-                let made = bind.call1(py, (index, py.None()))?;
+                let share = 1.0 / shards as f64;
+                let made = bind.call1(py, (index, py.None(), shards, share))?;
                 Ok((made.getattr(py, "rows")?.extract(py)?, made))
             });
             let (rows, made) = made.map_err(|error| watch.keep(error))?;
@@ -127,7 +206,7 @@ fn own_alone(task: Task, own: Vec<Own>, shards: usize, watch: &Arc<Watch>) -> Re
     let mut plan = Plan::of_models(Threads::new(known, task.threads)?, models, options)?;
     plan.partition = PartitionReport::given(&counts, 0);
     plan.deliver(&task.extras.into())?;
-    plan.run(&**watch)
+    Ok(plan)
 }
 
 /// On shards that an engine of Python's reaches.

@@ -64,8 +64,8 @@ def parquet(frame, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def program():
-    """The program, which the tests hold the package against."""
+def run_program():
+    """What the program prints."""
     target = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
     path = Path(os.environ.get("CONSILIENCE") or target / "release/consilience")
     if not path.exists():
@@ -76,9 +76,30 @@ def program():
     def run(*arguments):
         done = subprocess.run([path, *map(str, arguments)], capture_output=True, text=True, timeout=600)
         assert done.returncode in (0, 1), done.stderr
-        return json.loads(done.stdout)
+        return done.stdout
 
     return run
+
+
+@pytest.fixture(scope="session")
+def program(run_program):
+    """The program's document, which the tests hold the package against."""
+    return lambda *arguments: json.loads(run_program(*arguments))
+
+
+@pytest.fixture(scope="session")
+def study_file(parquet, tmp_path_factory):
+    """Writes a study on the file as the program reads it."""
+    def write(study, evidence=()):
+        lines = ["[data]", f'path = "{parquet}"', "[split]", "shards = 4", "[prior]", 'default = "normal(0, 1)"', "[evidence]"]
+        lines += [f"{k} = {json.dumps(v)}" for k, v in dict(evidence).items()]
+        for model in study["model"]:
+            lines += ["[[model]]"] + [f"{k} = {json.dumps(v)}" for k, v in model.items()]
+        file = tmp_path_factory.mktemp("study") / "study.toml"
+        file.write_text("\n".join(lines))
+        return file
+
+    return write
 
 
 @pytest.fixture(scope="session")

@@ -52,8 +52,8 @@ def test_the_same_bits(client, unsplit, parts, evidence, tmp_path):
         for i, part in enumerate(parts):
             part.to_parquet(tmp_path / f"part-{i}.parquet", index=False)
         files = dd.read_parquet(sorted(tmp_path.glob("part-*.parquet")), split_row_groups=False, aggregate_files=False)
-        if files.npartitions == 4:
-            assert models(cs.compare(study, files, engine=engine)) == models(expected)
+        assert files.npartitions == 4
+        assert models(cs.compare(study, files, engine=engine)) == models(expected)
 
 
 def test_a_worker_that_dies(client, unsplit, parts):
@@ -86,6 +86,20 @@ def test_own_models(client, shards):
     expected = cs.compare([own], shards, kernel="portable")
     found = cs.compare([own], shards, engine=cs.dask.Engine(client))
     assert models(found) == models(expected) and found.json["partition"] == expected.json["partition"]
+
+
+def test_own_models_that_are_no_sum(client, unsplit, parts):
+    """The test is made where the rows are."""
+    def centring(thetas, data):
+        return -0.5 * ((data["late"] - thetas[:, :1] * (data["x"] - data["x"].mean())) ** 2).sum(1)
+
+    own = cs.Model("own", {"a": "normal(0, 1)"}, centring)
+    collection = dd.concat([dd.from_pandas(part, npartitions=1, sort=False) for part in parts], interleave_partitions=False)
+    few = dd.concat([dd.from_pandas(part, npartitions=1, sort=False) for part in (parts[0][1:2], *parts[1:])], interleave_partitions=False)
+    engine = cs.dask.Engine(client)
+    for data, message in ((collection, "no sum over rows"), (parts, "no sum over rows"), (few, "first shard, which has 1 of them")):
+        with pytest.raises(cs.InputError, match=message):
+            cs.compare(unsplit, data, models=[own], engine=engine)
 
 
 def test_what_cannot_be_sent_fails_at_once(client, unsplit, frame):

@@ -4,6 +4,7 @@ import json
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import consilience as cs
@@ -18,17 +19,47 @@ def pieces(shards):
     return [{k: np.asarray(v, float) for k, v in s.items()} for s in shards]
 
 
-def near(model, logistic, data, names=PRIORS):
-    """Its log likelihood is within 10⁻⁶ of NumPy's at the same points, and so are its derivatives by differences."""
-    plain = cs.Model("plain", PRIORS, *logistic)
-    points = np.random.default_rng(3).normal(size=(17, 2))
-    for piece in data:
-        one, other = model.bind(piece, 3), plain.bind(piece, 3)
-        values = [np.asarray(m._functions[0](points, piece)) for m in (model, plain)]
-        assert np.abs(values[0] - values[1]).max() < 1e-6
-        slopes = [np.asarray(m._functions[1](points, piece)) for m in (model, plain)]
-        assert np.abs(slopes[0] - slopes[1]).max() < 1e-6
-        del one, other
+def near(model, logistic, data):
+    """Its log likelihood is within 10⁻⁶ of the built-in one at the same draws, those of the built-in model's posterior, and so
+    is its gradient of NumPy's."""
+    ours = {"prior": {"default": "normal(0, 1)"}, "model": [{"name": "ours", "formula": "late ~ x", "family": "logistic"}]}
+    tables = [pd.DataFrame(piece) for piece in data]
+    draws = cs.compare(ours, tables, posterior=True).draws("ours")
+    assert len(draws["x"]) >= 1000
+    points = np.stack([draws["(Intercept)"], draws["x"]], axis=1)
+    found = cs.log_likelihood([model], data, points)
+    assert np.abs(found - cs.log_likelihood(ours, tables, draws)).max() < 1e-6
+    slopes = [np.asarray(f(points[:17], data[0])) for f in (model._functions[1], logistic[1])]
+    assert np.abs(slopes[0] - slopes[1]).max() < 1e-6
+
+
+def derivatives(model, piece, counted):
+    """What a shard answers comes from the gradients of likelihood and prior, which are called (`counted` are objects and
+    methods), and is what differences of values say."""
+    calls = {}
+    for name, owner, method in counted:
+        def count(*arguments, name=name, inner=getattr(owner, method)):
+            calls[name] = calls.get(name, 0) + 1
+            return inner(*arguments)
+        setattr(owner, method, count)
+    bound = model.bind(piece, 3)
+    theta = np.random.default_rng(5).normal(size=model.dim)
+
+    def at(thetas):
+        return np.frombuffer(bound.evaluate("values", np.ascontiguousarray(thetas).tobytes(), len(thetas)))
+
+    steps = 1e-4 * np.eye(model.dim)
+    differences = (at(theta + steps) - at(theta - steps)) / 2e-4
+    gradient = np.frombuffer(bound.evaluate("gradient", theta.tobytes(), 1))
+    expansion = np.frombuffer(bound.evaluate("expand", theta.tobytes(), 1))
+    scale = 1 + np.abs(differences).max()
+    assert gradient[0] == at(theta[None, :])[0]
+    assert np.abs(gradient[1:] - differences).max() < 1e-5 * scale
+    assert np.abs(expansion[1 : model.dim + 1] - differences).max() < 1e-5 * scale
+    plain = cs.Model("plain", dict.fromkeys(model.parameters, "normal(0, 10)"), lambda t, d: at(t), check=False).bind(piece, 3)
+    bends = [np.frombuffer(b.evaluate("expand", theta.tobytes(), 1))[model.dim + 1 :] for b in (bound, plain)]
+    assert np.abs(bends[0] - bends[1]).max() < 1e-3 * (1 + np.abs(bends[1]).max())
+    assert all(calls.get(name, 0) > 0 for name, *_ in counted), calls
 
 
 def same_evidence(model, logistic, pieces):
@@ -37,6 +68,13 @@ def same_evidence(model, logistic, pieces):
     plain = cs.compare([cs.Model(model.name, PRIORS, *logistic)], pieces, **options)
     name = model.name
     assert abs(found.log_evidence[name] - plain.log_evidence[name]) < 4 * math.hypot(found.se[name], plain.se[name]) + 1e-6
+
+
+def beside(model, study, frame):
+    """Beside a formula, on shards that the library made."""
+    ours = {"name": "ours", "formula": "late ~ x", "family": "logistic"}
+    result = cs.compare({**study, "model": [ours, model]}, frame)
+    assert abs(result.log_evidence["ours"] - result.log_evidence[model.name]) < 0.05
 
 
 def test_jax(study, frame, pieces, logistic):
@@ -52,10 +90,7 @@ def test_jax(study, frame, pieces, logistic):
     hessian = model._functions[2](np.zeros((1, 2)), pieces[0])[0]
     x = pieces[0]["x"]
     assert np.allclose(hessian, -0.25 * np.array([[len(x), x.sum()], [x.sum(), (x * x).sum()]]))
-    # Beside a formula, on shards that the library made.
-    ours = {"name": "ours", "formula": "late ~ x", "family": "logistic"}
-    result = cs.compare({**study, "model": [ours, model]}, frame)
-    assert abs(result.log_evidence["ours"] - result.log_evidence["jax"]) < 0.05
+    beside(model, study, frame)
 
     def centring(theta, data):
         return log_likelihood(theta, {**data, "x": data["x"] - data["x"].mean()})
@@ -64,7 +99,7 @@ def test_jax(study, frame, pieces, logistic):
         cs.compare([cs.Model.jax("c", PRIORS, centring)], pieces)
 
 
-def test_numpyro(pieces, logistic):
+def test_numpyro(study, frame, pieces, logistic):
     numpyro = pytest.importorskip("numpyro")
     import numpyro.distributions as dist
 
@@ -76,7 +111,26 @@ def test_numpyro(pieces, logistic):
     own = cs.Model.numpyro("numpyro", model, pieces[0])
     near(own, logistic, pieces)
     same_evidence(own, logistic, pieces)
+    beside(own, study, frame)
     near(cs.Model.numpyro("numpyro", model, pieces[0], priors=PRIORS), logistic, pieces)
+
+    def shared(x, late=None):
+        """Effects whose scale is in the prior alone."""
+        scale = numpyro.sample("scale", dist.HalfNormal(1))
+        b = numpyro.sample("b", dist.Normal(0, scale).expand([2]).to_event(1))
+        numpyro.sample("late", dist.Bernoulli(logits=b[0] + b[1] * x), obs=late)
+
+    for function in (model, shared):
+        own = cs.Model.numpyro("numpyro", function, pieces[0])
+        names = ("values", "_gradients", "_hessians")
+        prior = [(f"prior {name}", own._log_prior, name) for name in names]
+        likelihood = own._functions[0].__self__
+        derivatives(own, pieces[0], [*prior, ("likelihood", likelihood, "_run")])
+    ran = []
+    inner = likelihood._run
+    likelihood._run = lambda what, *rest: ran.append(what) or inner(what, *rest)
+    own.bind(pieces[0], 3).evaluate("expand", np.zeros(own.dim).tobytes(), 1)
+    assert sorted(ran) == ["gradients", "hessians", "values"]
 
     # A scale that is positive: its logarithm is the parameter, and the prior is that of the model.
     def spread(x):
@@ -93,7 +147,7 @@ def test_numpyro(pieces, logistic):
     assert abs(found.log_evidence["spread"] - truth) < 4 * found.se["spread"] + 1e-4
 
 
-def test_pymc(pieces, logistic):
+def test_pymc(study, frame, pieces, logistic):
     pm = pytest.importorskip("pymc")
 
     with pm.Model() as model:
@@ -107,6 +161,42 @@ def test_pymc(pieces, logistic):
     assert own.parameters == ["a", "b"]
     near(own, logistic, pieces)
     same_evidence(own, logistic, pieces)
+    beside(own, study, frame)
+    near(cs.Model.pymc("pymc", model, priors=PRIORS), logistic, pieces)
+
+    with pm.Model() as shared:
+        # Effects whose scale is in the prior alone.
+        x = pm.Data("x", pieces[0]["x"])
+        late = pm.Data("late", pieces[0]["late"])
+        scale = pm.HalfNormal("scale", 1)
+        b = pm.Normal("b", 0, scale, shape=2)
+        pm.Bernoulli("seen", logit_p=b[0] + b[1] * x, observed=late)
+
+    for other in (model, shared):
+        own = cs.Model.pymc("pymc", other)
+        compiled = own._functions[0].__self__
+        derivatives(own, pieces[0], [("likelihood", compiled, "gradient"), ("prior", compiled, "prior_gradient")])
+    # A function of the data that centres them.
+    with pm.Model() as centred:
+        x = pm.Data("x", pieces[0]["x"])
+        a = pm.Normal("a", 0, 1)
+        pm.Normal("y", a * (x - x.mean()), 1, observed=pm.Data("late", pieces[0]["late"]))
+    with pytest.raises(cs.InputError, match="no sum over rows"):
+        cs.compare([cs.Model.pymc("centred", centred)], pieces)
+
+
+def test_potentials_are_refused(pieces):
+    """PyMC leaves them out of what it computes of chosen variables, so that they would vanish."""
+    pm = pytest.importorskip("pymc")
+
+    for prior in (True, False):
+        with pm.Model() as model:
+            x = pm.Data("x", pieces[0]["x"])
+            a = pm.Normal("a", 0, 1)
+            pm.Normal("y", a * x, 1, observed=pm.Data("late", pieces[0]["late"]))
+            pm.Potential("pull", -(a**2) if prior else -((a * x) ** 2).sum())
+        with pytest.raises(cs.InputError, match="the potential `pull`.*observed=data"):
+            cs.Model.pymc("pulled", model)
 
 
 def test_ray(study, frame, shards, logistic):

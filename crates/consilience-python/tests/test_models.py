@@ -1,5 +1,6 @@
 """Models of one's own in NumPy."""
 
+import collections
 import math
 import os
 import signal
@@ -16,37 +17,82 @@ import consilience as cs
 PRIORS = {"a": "normal(0, 1)", "b": "normal(0, 1)"}
 
 
-def test_beside_a_formula(study, frame, logistic):
-    """The same model in NumPy has the same evidence, over shards that the library made."""
+METHODS = [
+    {"se_target": 0.002},
+    {"combine": "cmc-is", "local": "importance"},
+    {"combine": "normal", "local": "importance"},
+    {"combine": "normal", "local": "laplace"},
+    {"combine": "normal", "local": "laplace-metropolis", "draws": 1000, "warmup": 300},
+    {"combine": "normal", "local": "nuts+warp3", "draws": 500, "warmup": 300},
+    {"combine": "normal", "local": "nuts+bridge", "draws": 500, "warmup": 300},
+    {"combine": "normal", "local": "nuts+importance", "draws": 500, "warmup": 300},
+]
+
+
+@pytest.mark.filterwarnings("ignore::consilience.UnreliableWarning")
+@pytest.mark.parametrize("evidence", METHODS, ids=lambda e: f"{e.get('combine', 'exact')} {e.get('local', '')}")
+def test_beside_a_formula(study, frame, logistic, evidence):
+    """The same model in NumPy has the same evidence, over shards that the library made, by every method."""
     values, gradient = logistic
     for functions in ((values,), (values, gradient)):
         own = cs.Model("own", PRIORS, *functions)
         ours = {"name": "ours", "formula": "late ~ x", "family": "logistic"}
-        for evidence in ({"se_target": 0.002}, {"combine": "normal", "local": "importance"}, {"local": "nuts+warp3", "combine": "normal", "draws": 500, "warmup": 300}):
-            result = cs.compare({**study, "model": [ours, own], "evidence": evidence}, frame)
-            first, second = result.models
-            se = math.hypot(first["log_evidence"]["se"], second["log_evidence"]["se"])
-            difference = first["log_evidence"]["value"] - second["log_evidence"]["value"]
-            assert abs(difference) < 4 * se + 1e-6, evidence
-            assert result.models[1]["family"] is None
-            for p, q in zip(first["parameters"], second["parameters"]):
-                assert abs(p["mean"] - q["mean"]) < 0.3 * p["sd"]
+        result = cs.compare({**study, "model": [ours, own], "evidence": evidence}, frame)
+        first, second = result.models
+        se = math.hypot(first["log_evidence"]["se"] or 0.0, second["log_evidence"]["se"] or 0.0)
+        difference = first["log_evidence"]["value"] - second["log_evidence"]["value"]
+        # Laplace's method has no error bar, and no error either but that of differences.
+        assert abs(difference) < 4 * se + (1e-3 if evidence.get("local") == "laplace" else 1e-6)
+        assert result.models[1]["family"] is None
+        for p, q in zip(first["parameters"], second["parameters"]):
+            assert abs(p["mean"] - q["mean"]) < 0.3 * p["sd"]
 
 
-def test_the_likelihood_itself(frame, shards, logistic):
-    """Within 10⁻⁶ of the built-in one at the same draws, by what a shard answers."""
-    values, _ = logistic
-    complete = [{k: np.asarray(v, float) for k, v in s.items()} for s in shards]
-    own = cs.Model("own", PRIORS, values)
+def test_the_likelihood_itself(study, frame, logistic):
+    """Within 10⁻⁶ of the built-in one at the same points: the built-in model's draws, and others."""
+    ours = {"name": "ours", "formula": "late ~ x", "family": "logistic"}
+    own = cs.Model("own", PRIORS, *logistic)
+    both = {**study, "model": [ours, own]}
+    draws = cs.compare(both, frame, posterior=True).draws("ours")
+    assert len(draws["x"]) >= 1000
+    built_in = cs.log_likelihood(both, frame, draws, model="ours")
+    found = cs.log_likelihood(both, frame, {"a": draws["(Intercept)"], "b": draws["x"]}, model="own")
+    assert built_in.std() > 0.1 and np.abs(found - built_in).max() < 1e-6
+    # And both are what they should be, in whatever order parameters come.
+    rows = frame[["late", "x"]].dropna()
     points = np.random.default_rng(3).normal(size=(50, 2))
-    bound = own.bind(complete[0])
-    found = np.frombuffer(bound.evaluate("values", points.tobytes(), 50))
-    x, y = complete[0]["x"], complete[0]["late"]
-    eta = points[:, :1] + points[:, 1:] * x
-    exact = np.array([math.fsum(t) for t in y * eta - np.logaddexp(0, eta)])
-    assert np.abs(found - exact).max() < 1e-6
-    value = np.frombuffer(bound.evaluate("expand", points[0].tobytes(), 1))
-    p = 1 / (1 + np.exp(-eta[0]))
+    eta = points[:, :1] + points[:, 1:] * rows["x"].to_numpy()
+    exact = np.array([math.fsum(t) for t in rows["late"].to_numpy() * eta - np.logaddexp(0, eta)])
+    only = {**study, "model": [ours]}
+    for at in (points, {"x": points[:, 1], "(Intercept)": points[:, 0]}):
+        assert np.abs(cs.log_likelihood(only, frame.drop(columns=["z", "group"]), at) - exact).max() < 1e-6
+    alone = cs.log_likelihood([own], [{"late": half["late"].to_numpy(), "x": half["x"].to_numpy()} for half in (rows[:500], rows[500:])], points)
+    assert np.abs(alone - exact).max() < 1e-6
+    for wrong, message in [
+        ({"x": [0.0]}, "of which the points say nothing"),
+        ({"x": [0.0], "(Intercept)": [0.0], "y": [0.0]}, "no parameter `y`"),
+        ({"x": [0.0], "(Intercept)": [0.0, 1.0]}, "different numbers of values"),
+        (np.zeros((2, 3)), "has 3 numbers, and the model has 2"),
+        (np.zeros(2), "an array of shape"),
+        ([[np.nan, 0.0]], "not finite"),
+        ({}, "there are no points"),
+    ]:
+        with pytest.raises(cs.InputError, match=message):
+            cs.log_likelihood(only, frame, wrong)
+    with pytest.raises(cs.InputError, match="several models; name one of `ours`, `own`"):
+        cs.log_likelihood(both, frame, points)
+    with pytest.raises(cs.InputError, match="there is no model `theirs`"):
+        cs.log_likelihood(both, frame, points, model="theirs")
+
+
+def test_derivatives_by_differences(shards, logistic):
+    """What a shard answers where no derivatives are given."""
+    piece = {k: np.asarray(v, float) for k, v in shards[0].items()}
+    bound = cs.Model("own", PRIORS, logistic[0]).bind(piece)
+    point = np.array([0.4, -0.7])
+    value = np.frombuffer(bound.evaluate("expand", point.tobytes(), 1))
+    x, y = piece["x"], piece["late"]
+    p = 1 / (1 + np.exp(-(point[0] + point[1] * x)))
     slopes = np.array([(y - p).sum(), ((y - p) * x).sum()])
     bends = -np.array([[(p * (1 - p)).sum(), (p * (1 - p) * x).sum()], [(p * (1 - p) * x).sum(), (p * (1 - p) * x * x).sum()]])
     assert np.allclose(value[1:3], slopes, atol=1e-5) and np.allclose(value[3:].reshape(2, 2), bends, atol=1e-3)
@@ -80,17 +126,64 @@ def test_a_student_t_regression_against_quadrature():
     assert se < 0.006 and abs(found - truth) < 4 * se
 
 
-def test_a_joint_prior(shards, logistic):
+def standard_normal(thetas):
+    return (-0.5 * thetas**2 - 0.5 * math.log(2 * math.pi)).sum(1)
+
+
+WIDE = {"a": "normal(0, 3)", "b": "student_t(5, 0, 2)"}
+
+
+def test_a_joint_prior(study, frame, shards, logistic):
     """A joint prior that is the product of normal ones gives what these give."""
     complete = [{k: np.asarray(v, float) for k, v in s.items()} for s in shards]
     plain = cs.compare([cs.Model("m", PRIORS, logistic[0])], complete, se_target=0.002, draws=40_000)
-
-    def joint(thetas):
-        return (-0.5 * thetas**2 - 0.5 * math.log(2 * math.pi)).sum(1)
-
-    wide = {"a": "normal(0, 3)", "b": "student_t(5, 0, 2)"}
-    other = cs.compare([cs.Model("m", wide, logistic[0], log_prior=joint)], complete, se_target=0.002, draws=40_000)
+    joint = cs.Model("m", WIDE, *logistic, log_prior=standard_normal)
+    other = cs.compare([joint], complete, se_target=0.002, draws=40_000)
     assert abs(plain.log_evidence["m"] - other.log_evidence["m"]) < 4 * math.hypot(plain.se["m"], other.se["m"])
+    # Beside a formula, whose shards may share the prior by rows, and on shards of different sizes.
+    ours = {"name": "ours", "formula": "late ~ x", "family": "logistic"}
+    for share, evidence in (("equal", {"se_target": 0.003}), ("rows", {"combine": "normal", "local": "importance"})):
+        split = {"shards": 3, "sizes": "multinomial", "share": share}
+        both = cs.compare({**study, "split": split, "model": [ours, joint], "evidence": evidence}, frame)
+        assert abs(both.log_evidence["m"] - both.log_evidence["ours"]) < 4 * math.hypot(both.se["m"], both.se["ours"])
+    with pytest.raises(cs.InputError, match="with an engine, `log_prior` goes with models of your own alone"):
+        cs.compare({**study, "model": [ours, joint]}, frame, engine=OneByOne())
+    # It is no part of the likelihood.
+    points = np.random.default_rng(4).normal(size=(20, 2))
+    values = sum(logistic[0](points, piece) for piece in complete)
+    assert np.abs(cs.log_likelihood([joint], complete, points) - values).max() < 1e-6
+    for more in ({"prior_scale": [0.5, 2]}, {"leave_one_out": True}):
+        with pytest.raises(cs.InputError, match=f"joint log prior.*`{next(iter(more))}` does not work"):
+            cs.compare([joint], complete, **more)
+
+
+def test_gradients_are_used_whatever_the_prior(shards, logistic):
+    """With a joint prior too: the likelihood is not asked for differences, and what comes out is what differences say."""
+    piece = {k: np.asarray(v, float) for k, v in shards[0].items()}
+    calls = {"values": 0, "gradient": 0}
+
+    def values(thetas, data):
+        calls["values"] += len(thetas)
+        return logistic[0](thetas, data)
+
+    def gradient(thetas, data):
+        calls["gradient"] += len(thetas)
+        return logistic[1](thetas, data)
+
+    with_it = cs.Model("m", WIDE, values, gradient, log_prior=standard_normal).bind(piece, 3)
+    without = cs.Model("m", WIDE, logistic[0], log_prior=standard_normal).bind(piece, 3)
+    point = np.array([0.4, -0.7])
+    one, other = (np.frombuffer(b.evaluate("gradient", point.tobytes(), 1)) for b in (with_it, without))
+    assert calls == {"values": 1, "gradient": 1}
+    assert np.allclose(one, other, atol=1e-5)
+    one, other = (np.frombuffer(b.evaluate("expand", point.tobytes(), 1)) for b in (with_it, without))
+    # Two steps along each of two axes, and the point.
+    assert calls == {"values": 2, "gradient": 6}
+    assert np.allclose(one, other, atol=1e-3)
+    # What the prior adds, in closed form: a third of the difference between the two priors.
+    plain = np.frombuffer(cs.Model("m", WIDE, *logistic).bind(piece, 3).evaluate("expand", point.tobytes(), 1))
+    t = -6 * point[1] / (5 * 4 + point[1] ** 2)
+    assert np.allclose(3 * (one - plain)[1:3], [-point[0] + point[0] / 9, -point[1] - t], atol=1e-6)
 
 
 def test_what_is_no_sum_is_refused(study, frame, shards, logistic):
@@ -106,6 +199,124 @@ def test_what_is_no_sum_is_refused(study, frame, shards, logistic):
         cs.compare({**study, "model": [*study["model"], own]}, frame)
     # Whoever knows better says so.
     cs.compare([cs.Model("centred", PRIORS, centring, check=False)], shards)
+
+
+Pair = collections.namedtuple("Pair", "x y")
+
+
+def forms(x, y):
+    """The same rows in many forms, and how a function gets x and y out of each."""
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    table = pd.DataFrame({"x": x, "y": y})
+    columns = (lambda d: np.asarray(d["x"], float), lambda d: np.asarray(d["y"], float))
+    first_and_second = (lambda d: np.asarray(d[0], float), lambda d: np.asarray(d[1], float))
+    of_rows = (lambda d: np.array([row[0] for row in d]), lambda d: np.array([row[1] for row in d]))
+    named_rows = (lambda d: np.array([row["x"] for row in d]), lambda d: np.array([row["y"] for row in d]))
+    return {
+        "a dict of arrays": ({"x": x, "y": y, "knots": np.zeros(0), "what": "text"}, columns),
+        "a dict of lists": ({"x": x.tolist(), "y": y.tolist(), "power": 2}, columns),
+        "a dict of tuples": ({"x": tuple(x), "y": tuple(y)}, columns),
+        "a dict of series": ({"x": table["x"], "y": pl.Series(y)}, columns),
+        "pandas": (table.set_index(np.arange(len(x)) * 7), columns),
+        "polars": (pl.DataFrame({"x": x, "y": y}), columns),
+        "pyarrow": (pa.table({"x": x, "y": y}), columns),
+        "a batch": (pa.table({"x": x, "y": y}).to_batches()[0], columns),
+        "a tuple of arrays": ((x, y), first_and_second),
+        "a tuple of lists": ((x.tolist(), y.tolist()), first_and_second),
+        "a named tuple": (Pair(x, y), first_and_second),
+        "a list of pairs": (list(zip(x.tolist(), y.tolist())), of_rows),
+        "a list of dicts": ([{"x": a, "y": b} for a, b in zip(x, y)], named_rows),
+        "a list of arrays": ([np.array([a, b]) for a, b in zip(x, y)], of_rows),
+        "an array": (np.stack([x, y], axis=1), (lambda d: d[:, 0], lambda d: d[:, 1])),
+    }
+
+
+KINDS = list(forms(np.zeros(3), np.zeros(3)))
+
+
+@pytest.mark.parametrize("rows", [[12, 9], [1, 9], [1, 1, 1]], ids=str)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_sum_over_rows_of_every_form(kind, rows):
+    """A model that centres is refused, and one that does not is not, whatever holds the rows and however few they are."""
+    rng = np.random.default_rng(11)
+    pieces = [forms(rng.normal(2, 1, n), rng.normal(1, 2, n))[kind] for n in rows]
+    x, y = pieces[0][1]
+
+    def fair(thetas, data):
+        return -0.5 * ((y(data) - thetas[:, :1] - thetas[:, 1:] * x(data)) ** 2).sum(1)
+
+    def centring(thetas, data):
+        return -0.5 * ((y(data) - thetas[:, :1] - thetas[:, 1:] * (x(data) - x(data).mean())) ** 2).sum(1)
+
+    shards = [data for data, _ in pieces]
+    if kind == "a list of arrays" and max(rows) == 1:
+        # It could be one of two columns.
+        with pytest.raises(cs.InputError, match="cannot be tested: on two halves"):
+            cs.compare([cs.Model("m", PRIORS, fair)], shards)
+        return
+    cs.Model("m", PRIORS, fair).check(shards, len(shards))
+    with pytest.raises(cs.InputError, match="no sum over rows: on two"):
+        cs.compare([cs.Model("m", PRIORS, centring)], shards)
+    with pytest.raises(cs.InputError, match="no sum over rows: on two"):
+        cs.compare([cs.Model("m", PRIORS, centring)], shards, engine=OneByOne())
+
+
+class OneByOne:
+    def place(self, shards):
+        self.shards = shards
+
+    def ask(self, question, stopped):
+        for shard in self.shards:
+            yield shard.index, shard.answer(question)
+
+
+def test_what_cannot_be_tested_is_refused(study, frame):
+    """Shards whose rows nobody can tell, or on whose halves the likelihood fails."""
+    import pandas as pd
+
+    class Rows:
+        def __init__(self, y):
+            self.y = y
+
+    def of_object(thetas, data):
+        return -0.5 * ((data.y - thetas) ** 2).sum(1)
+
+    def of_sums(thetas, data):
+        n, total, squares = data
+        return -0.5 * (squares - 2 * thetas[:, 0] * total + n * thetas[:, 0] ** 2)
+
+    prior = {"a": "normal(0, 1)"}
+    y = np.random.default_rng(2).normal(size=20)
+    sums = np.array([20.0, y.sum(), (y**2).sum()])
+    for function, shards, why in [
+        (of_object, [Rows(y), Rows(y)], "cannot be tested: its shards are not tables"),
+        (of_sums, [tuple(sums), tuple(sums)], "cannot be tested: its shards are not tables"),
+        (of_sums, [sums, sums], "cannot be tested: on two halves of a shard it raises ValueError"),
+        (lambda t, d: np.where(t[:, 0] > 40, -d.sum(), -np.inf), [y, y], "cannot be tested: it is finite at none"),
+    ]:
+        for engine in (None, OneByOne()):
+            with pytest.raises(cs.InputError, match=why + ".*pass check=False"):
+                cs.compare([cs.Model("m", prior, function)], shards, engine=engine)
+        # On one shard nothing depends on it.
+        cs.Model("m", prior, function).check(shards[:1], 1)
+    for function, shard in ((of_object, Rows(y)), (of_sums, sums)):
+        sure = cs.compare([cs.Model("m", prior, function, check=False)], [shard, shard])
+        assert sure.se["m"] < 0.05
+    # Beside a formula the first shard may have one row.
+    rows = frame[["late", "x"]].dropna()
+    rows = pd.concat([rows[rows["late"] == 0][:1], rows[rows["late"] == 1][:40]])
+    unsplit = {"model": [{"name": "ours", "formula": "late ~ x", "family": "logistic"}], "prior": study["prior"]}
+
+    def centring(thetas, data):
+        return -0.5 * ((data["late"] - thetas[:, :1] * (data["x"] - data["x"].mean())) ** 2).sum(1)
+
+    for parts in ([rows[:1], rows[1:40]], [rows[i : i + 1] for i in range(3)]):
+        for engine in (None, OneByOne()):
+            with pytest.raises(cs.InputError, match="no sum over rows"):
+                cs.compare(unsplit, parts, models=[cs.Model("m", prior, centring)], engine=engine)
 
 
 def test_data_of_many_kinds(frame, shards):
@@ -185,6 +396,7 @@ def test_control_c(what):
     """NUTS ends when Ctrl-C comes, and leaves no thread behind."""
     done = subprocess.run([sys.executable, "-c", INTERRUPTED, what], capture_output=True, text=True, timeout=120)
     assert done.stdout.startswith("took"), done.stderr
-    # It would have been many minutes; how soon it is, is told and not asserted.
+    # It would have been many minutes. The goal is half a second; a loaded machine may need more.
     print(done.stdout)
+    assert float(done.stdout.split()[1]) < 5
     assert "threads 1" in done.stdout

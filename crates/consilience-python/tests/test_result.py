@@ -1,5 +1,6 @@
 """What can be made of a result."""
 
+import copy
 import pickle
 import warnings
 
@@ -32,11 +33,53 @@ def test_tables(result):
 
 def test_words(result):
     text = repr(result)
-    assert "1,188 rows in 4 shards" in text and "without" in text and "best" in text
+    assert "1,188 rows in 4 shards" in text and "0 (best)" in text
+    # The most probable model first, though the study names it last.
+    lines = text.splitlines()
+    assert lines[2].split("  ")[0] == "model" and "odds" in lines[2] and "prior" not in lines[2]
+    assert [line.split("  ")[0] for line in lines[3:5]] == ["without", "with groups"]
+    best, next_one = result.models[1], result.models[0]
+    assert next_one["log_odds"]["value"] < 0
+    odds = float(lines[4].split("1:")[1].split()[0])
+    assert odds == pytest.approx(best["probability"] / next_one["probability"], rel=0.05)
+    # And what it comes to, as the program says it.
+    said = result.json["best"]["sentence"]
+    assert "is favoured" in said and said in " ".join(lines)
+    assert "truly comes first" in text or "errors are too small to change that" in text
+    assert max(map(len, lines)) <= 80
     page = result._repr_html_()
     assert page.startswith("<table>") and "<b>without</b>" in page
+    assert page.index("without") < page.index("with groups") and f"<p>{said}" in page and "1:" in page
+    # There is room for odds where names are short.
+    long = repr(cs.Comparison(result._text.replace("with groups", "with groups " * 3)))
+    assert "odds" not in long.splitlines()[2] and "0 (best)" in long
     tricky = cs.Comparison(result._text.replace("with groups", "<script>"))
     assert "<script>" not in tricky._repr_html_()
+
+
+def test_words_of_other_comparisons(study, frame):
+    # Prior probabilities that differ have a column, and put a model first.
+    held = copy.deepcopy(study)
+    held["model"][0]["probability"], held["model"][1]["probability"] = 1e9, 1
+    text = repr(cs.compare(held, frame))
+    assert "prior " in text.splitlines()[2] and text.splitlines()[3].startswith("with groups")
+    assert "prior odds of 1e9 to 1" in " ".join(text.splitlines())
+    # One model has nothing to be compared with, and what is not to be trusted has no odds to speak of.
+    alone = repr(cs.compare({**study, "model": study["model"][1:]}, frame))
+    assert len(alone.splitlines()) == 4
+    with pytest.warns(cs.UnreliableWarning):
+        bad = cs.compare({**study, "split": {"shards": 60}, "evidence": {"combine": "normal"}}, frame)
+    assert "not to be trusted as they stand" in " ".join(repr(bad).splitlines()) and "truly" not in repr(bad)
+
+
+def test_the_programs_words(study, parquet, run_program, study_file):
+    """The same models in the same order with the same numbers and sentence."""
+    shown = run_program("compare", study_file(study), "--quiet").splitlines()
+    result = cs.compare(study, parquet)
+    ours = repr(result).splitlines()
+    for line, theirs in zip(ours[3:5], shown[3:5]):
+        assert all(cell.strip() in theirs for cell in line.split("  "))
+    assert ours[5:] == shown[5 : 5 + len(ours[5:])]
 
 
 def test_arviz(result):

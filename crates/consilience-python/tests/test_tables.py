@@ -21,16 +21,11 @@ def expected(study, parquet):
     return cs.compare(study, parquet)
 
 
-def test_the_programs_bits(study, parquet, program, tmp_path, frame):
+def test_the_programs_bits(study, parquet, program, study_file, frame):
     """Through `exact`, and through NUTS on every shard."""
     for evidence in ({}, {"local": "nuts+warp3", "combine": "normal", "draws": 400, "warmup": 200}):
         own = {**study, "data": {"path": str(parquet)}, "evidence": evidence}
-        lines = ['[data]', f'path = "{parquet}"', "[split]", "shards = 4", "[prior]", 'default = "normal(0, 1)"', "[evidence]"]
-        lines += [f"{k} = {json.dumps(v)}" for k, v in evidence.items()]
-        for model in study["model"]:
-            lines += ["[[model]]"] + [f"{k} = {json.dumps(v)}" for k, v in model.items()]
-        file = tmp_path / "study.toml"
-        file.write_text("\n".join(lines))
+        file = study_file(study, evidence)
         by_program = program("compare", file, "--json", "--quiet")
         for result in (cs.compare(file), cs.compare(str(file)), cs.compare(file.read_text()), cs.compare(own),
                        cs.compare({**study, "evidence": evidence}, frame)):
@@ -60,7 +55,7 @@ def test_tables_of_every_library(expected, study, frame):
         assert models(cs.compare(study, table)) == models(expected), name
 
 
-def test_sweeps_of_tables(study, parquet, frame, program, tmp_path):
+def test_sweeps_of_tables(study, parquet, frame, program, study_file, tmp_path):
     """A table is swept as the file with its rows is, and as the program does."""
     import duckdb
     import polars as pl
@@ -83,12 +78,7 @@ def test_sweeps_of_tables(study, parquet, frame, program, tmp_path):
     }
     for name, table in tables.items():
         assert numbers(cs.sweep(study, table, **how).json) == numbers(of_file.json), name
-    lines = ['[data]', f'path = "{parquet}"', "[split]", "shards = 4", "[prior]", 'default = "normal(0, 1)"']
-    for model in study["model"]:
-        lines += ["[[model]]"] + [f"{k} = {json.dumps(v)}" for k, v in model.items()]
-    file = tmp_path / "study.toml"
-    file.write_text("\n".join(lines))
-    by_program = program("sweep", file, "--json", "--quiet", "--shards", "1,3", "--repeats", 2, "--by", "random,outcome",
+    by_program = program("sweep", study_file(study), "--json", "--quiet", "--shards", "1,3", "--repeats", 2, "--by", "random,outcome",
                          "--combine", "normal,exact", "--draws", 200, "--local", "importance")
     for key in ("cells", "groups", "reference"):
         assert by_program[key] == of_file.json[key], key
@@ -196,24 +186,49 @@ def test_a_process_that_was_forked(expected, study, frame):
     assert os.waitpid(pid, 0)[1] == 0
 
 
-def test_no_leak(study, frame):
-    """Memory does not grow with the number of comparisons."""
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+@pytest.mark.parametrize("kind", ["a formula", "a model of one's own", "a model of one's own that fails", "a study that is wrong"])
+def test_no_leak(study, frame, kind):
+    """Memory does not grow with the number of comparisons, whatever comes of them."""
     import gc
 
-    small = {"split": {"shards": 2}, "model": study["model"][1:]}
+    import numpy as np
+
     rows = frame.iloc[:60]
+    calls = 0
+
+    def values(thetas, data):
+        nonlocal calls
+        calls += 1
+        if "fails" in kind and calls % 8 == 0:
+            # What a traceback holds must go with it.
+            raise LookupError("no likelihood", np.zeros(20_000))
+        return -0.5 * ((data["x"] - thetas) ** 2).sum(1)
+
+    shards = [{"x": np.linspace(-1, 1, 200)}, {"x": np.linspace(-1, 2, 200)}]
+    wrong = {"split": {"shards": 2}, "model": [*study["model"], {"formula": "late ~ nothing", "family": "logistic"}]}
+
+    def once():
+        if kind == "a formula":
+            cs.compare({"split": {"shards": 2}, "model": study["model"][1:]}, rows, threads=1)
+        elif kind == "a model of one's own":
+            cs.compare([cs.Model("m", {"a": "normal(0, 1)"}, values)], shards, threads=1, draws=200)
+        elif "fails" in kind:
+            with pytest.raises(LookupError):
+                cs.compare([cs.Model("m", {"a": "normal(0, 1)"}, values)], shards, threads=1, draws=200)
+        else:
+            with pytest.raises(cs.InputError, match="there is no column `nothing`"):
+                cs.compare(wrong, rows, threads=1)
 
     def resident():
         gc.collect()
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
-    if not sys.platform.startswith("linux"):
-        pytest.skip("needs /proc")
     for _ in range(100):
-        cs.compare(small, rows, threads=1)
+        once()
     before = resident()
     for _ in range(900):
-        cs.compare(small, rows, threads=1)
-    # Two hundred results kept by mistake would be more than this.
+        once()
+    # Two hundred results, or errors with what they hold, kept by mistake would be more than this.
     assert resident() - before < 8 << 20

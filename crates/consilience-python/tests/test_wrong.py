@@ -79,7 +79,7 @@ TABLES = [
     (lambda f: f.assign(x=np.nan), "no row is complete"),
     (lambda f: f.assign(x=[1, "a"] * 600), "data cannot be exported to Arrow"),
     (lambda f: f.assign(x=pd.Timestamp("2020-01-01")), "column `x`: the type"),
-    (lambda f: f.rename(columns={"z": 5}), "a column named 5"),
+    (lambda f: f.rename(columns={"z": 5}), "there is no column `z`"),
     (lambda f: pd.concat([f, f[["x"]]], axis=1), "two columns named `x`"),
     (lambda f: f.iloc[:3], "4 shards are more than the 2 rows"),
     (lambda f: [f, f], r"study\['split'\]\['shards'\]: 2 tables are given"),
@@ -92,6 +92,16 @@ TABLES = [
 def test_tables(study, frame, make, message):
     with pytest.raises(cs.InputError, match=message):
         cs.compare(study, make(frame))
+
+
+def test_names_that_are_no_text(study, frame):
+    """They matter where they are used."""
+    named = frame.rename(columns={"count": 0, "mixed": ("a", 1)})
+    assert cs.compare(study, named) == cs.compare(study, frame)
+    assert cs.compare({**study, "split": {}}, [named, frame]).json["partition"]["shards"] == 2
+    for using in ({**study, "data": {"weights": "0"}}, changed(study, "model", 1, "formula", "late ~ .")):
+        with pytest.raises(cs.InputError, match="data has a column named 0, and names of columns are text; rename it"):
+            cs.compare(using, named)
 
 
 def test_a_shard_without_a_column(study, frame):

@@ -17,13 +17,13 @@ from typing import Any
 from ._consilience import __version__
 from ._errors import InputError, NumericError, UnreliableError, UnreliableWarning
 from ._result import Comparison, Figure, Result, Selection, Sweep
-from ._run import compare, select, simulate, sweep
+from ._run import compare, log_likelihood, select, simulate, sweep
 from .engines import Executor, Shard
 from .models import Model
 
 __all__ = [
     "Comparison", "Executor", "Figure", "InputError", "Model", "NumericError", "Result", "Selection", "Shard", "Sweep",
-    "UnreliableError", "UnreliableWarning", "__version__", "compare", "dask", "ray", "select", "simulate", "sweep",
+    "UnreliableError", "UnreliableWarning", "__version__", "compare", "dask", "log_likelihood", "ray", "select", "simulate", "sweep",
 ]
 
 

@@ -61,13 +61,17 @@ def names(table: Any, what: str) -> list[str]:
         return [str(name) for name in schema.names]
     columns = getattr(table, "columns", None)
     if columns is not None and not callable(columns):
-        found = list(columns)
-        for name in found:
-            if not isinstance(name, str):
-                raise InputError(f"{what} has a column named {name!r}, and names of columns are text; rename it")
-        return found
+        # One that is no text is refused later, if it is used.
+        return [str(name) for name in columns]
     raise InputError(f"{what} is of type {type(table).__name__}, which does not say what its columns are called; "
                      "make a pyarrow table of it")
+
+
+def text_alone(columns: Any, used: set[str], what: str) -> None:
+    """Refuses a column in use whose name is no text."""
+    for name in columns:
+        if not isinstance(name, str) and str(name) in used:
+            raise InputError(f"{what} has a column named {name!r}, and names of columns are text; rename it")
 
 
 def select(table: Any, columns: list[str], all_columns: list[str], what: str) -> Any:
@@ -76,9 +80,11 @@ def select(table: Any, columns: list[str], all_columns: list[str], what: str) ->
     if twice:
         raise InputError(f"{what} has two columns named `{sorted(twice)[0]}`; rename one")
     wanted = set(columns)
+    module = type(table).__module__.split(".")[0]
+    if module == "pandas":
+        text_alone(table.columns, wanted, what)
     # In the table's own order.
     columns = [name for name in all_columns if name in wanted]
-    module = type(table).__module__.split(".")[0]
     if module == "pandas":
         # The index is not a column.
         return table[columns].reset_index(drop=True)

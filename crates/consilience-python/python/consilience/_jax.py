@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ._bound import Derivatives
 from ._errors import InputError
 
 
@@ -43,6 +44,11 @@ class JaxFunctions:
 
     def hessians(self, thetas: np.ndarray, data: Any) -> np.ndarray:
         return self._run("hessians", thetas, data)
+
+    def derivatives(self, data: Any) -> Derivatives:
+        """The function on these data."""
+        return Derivatives(lambda thetas: self.values(thetas, data), lambda thetas: self.gradients(thetas, data),
+                           lambda thetas: self.hessians(thetas, data))
 
     def _run(self, what: str, thetas: np.ndarray, data: Any) -> np.ndarray:
         import jax
@@ -147,7 +153,7 @@ class _Sites:
     def log_likelihood(self, theta: Any, data: Mapping[str, Any]) -> Any:
         return self._trace(theta, data)[0]
 
-    def log_posterior(self, theta: Any, data: Mapping[str, Any]) -> Any:
+    def log_prior(self, theta: Any, data: Mapping[str, Any]) -> Any:
         return self._trace(theta, data)[1]
 
 
@@ -163,7 +169,8 @@ def numpyro_model(cls: Any, name: str, model: Callable[..., Any], example: Mappi
         if list(priors) != sites.names():
             raise InputError(f"model `{name}`: `priors` names {list(priors)}, and the model's parameters are {sites.names()}")
         return cls(name, priors, functions.values, functions.gradients, functions.hessians, check=check)
-    prior = JaxFunctions(sites.log_posterior)
-    own = {parameter: "normal(0, 10)" for parameter in sites.names()}
-    return cls(name, own, functions.values, functions.gradients, functions.hessians,
-               log_prior=lambda thetas: prior.values(thetas, dict(example)), check=check)
+    own = cls(name, {parameter: "normal(0, 10)" for parameter in sites.names()}, functions.values, functions.gradients,
+              functions.hessians, check=check)
+    # The example's data are those that it is computed with: priors do not look at them.
+    own._log_prior = JaxFunctions(sites.log_prior).derivatives(dict(example))
+    return own

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from ._bound import Derivatives
 from ._errors import InputError
 from .models import LOCK
 
@@ -22,13 +24,27 @@ class _Compiled:
             raise InputError(f"the PyMC model has the discrete parameter `{model.discrete_value_vars[0].name}`; sum it out")
         if not model.observed_RVs:
             raise InputError("the PyMC model has no observed variable")
+        if model.potentials:
+            # It may look at rows or not, and nobody says which: a share of the prior, or a part of the likelihood.
+            raise InputError(
+                f"the PyMC model has the potential `{model.potentials[0].name}`, of which it cannot be told whether it belongs to the "
+                "prior or to the likelihood of the rows; write it as a distribution instead: of a parameter, such as "
+                "pm.CustomDist(name, …, logp=f), if it is prior, and with observed=data if it is likelihood"
+            )
         self.variables = list(model.continuous_value_vars)
         point = model.initial_point()
         self.shapes = [(v.name, np.shape(point[v.name])) for v in self.variables]
-        self.likelihood = model.compile_logp(vars=model.observed_RVs, jacobian=False)
-        gradient = pm.pytensorf.gradient(model.logp(vars=model.observed_RVs, jacobian=False), self.variables)
-        self.gradient = model.compile_fn(gradient, inputs=self.variables)
-        self.prior = model.compile_logp(vars=model.free_RVs)
+
+        def compiled(variables: Any, jacobian: bool) -> tuple[Any, Any]:
+            log_density = model.logp(vars=variables, jacobian=jacobian)
+            # A scale of effects is in the prior alone.
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "grad method was asked", UserWarning)
+                gradient = pm.pytensorf.gradient(log_density, self.variables)
+            return tuple(model.compile_fn(f, inputs=self.variables, on_unused_input="ignore") for f in (log_density, gradient))
+
+        self.likelihood, self.gradient = compiled(model.observed_RVs, False)
+        self.prior, self.prior_gradient = compiled(model.free_RVs, True)
         self._data: Any = None
 
     def names(self) -> list[str]:
@@ -71,6 +87,10 @@ class _Compiled:
         with LOCK:
             return np.array([float(self.prior(self._point(theta))) for theta in thetas])
 
+    def log_prior_gradients(self, thetas: np.ndarray) -> np.ndarray:
+        with LOCK:
+            return np.array([np.ravel(self.prior_gradient(self._point(theta))) for theta in thetas])
+
 
 def pymc_model(cls: Any, name: str, model: Any, priors: Mapping[str, str] | None, check: bool) -> Any:
     """A model of a PyMC model."""
@@ -79,5 +99,6 @@ def pymc_model(cls: Any, name: str, model: Any, priors: Mapping[str, str] | None
         if list(priors) != compiled.names():
             raise InputError(f"model `{name}`: `priors` names {list(priors)}, and the model's parameters are {compiled.names()}")
         return cls(name, priors, compiled.values, compiled.gradients, check=check)
-    own = {parameter: "normal(0, 10)" for parameter in compiled.names()}
-    return cls(name, own, compiled.values, compiled.gradients, log_prior=compiled.log_prior, check=check)
+    own = cls(name, {parameter: "normal(0, 10)" for parameter in compiled.names()}, compiled.values, compiled.gradients, check=check)
+    own._log_prior = Derivatives(compiled.log_prior, compiled.log_prior_gradients)
+    return own

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import html
 import json as _json
+import math
 import os
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,8 @@ import numpy as np
 from . import _consilience
 from ._errors import InputError
 
+# How wide words are, as the program's.
+_WIDTH = 80
 _LEVELS = {"note": 0, "caution": 1, "unreliable": 2}
 
 
@@ -124,21 +128,43 @@ def _made(kind: type, text: str, study: str | None, extra: dict[str, Any]) -> An
     return kind(text, study, **extra)
 
 
-def _number(value: float | None, digits: int) -> str:
-    if value is None:
-        return ""
-    return f"{value:.{digits}f}".replace("-", "−")
+# Numbers as the program writes them.
+
+
+def _power(value: float, digits: int) -> str:
+    return f"{value:.{digits}e}".replace("e-0", "e-").replace("e+0", "e+")
 
 
 def _probability(value: float) -> str:
-    return f"{value:.4f}" if value >= 1e-4 or value == 0 else f"{value:.1e}".replace("e-0", "e-").replace("-", "−")
+    if value == 0:
+        return "< 1e-300"
+    return f"{value:.4f}" if value >= 1e-4 else _power(value, 1)
 
 
-def _estimate(estimate: dict[str, Any] | None) -> str:
-    if estimate is None:
-        return ""
-    se = estimate.get("se")
-    return _number(estimate["value"], 3) + ("" if se is None else f" ± {se:.3f}")
+def _times(log: float) -> str:
+    """A factor of its logarithm, to two or three digits, however large."""
+    if log < math.log(9.95):
+        return f"{math.exp(log):.1f}"
+    if log < math.log(9999.5):
+        return f"{math.exp(log):.0f}"
+    tens = log / math.log(10)
+    power = math.floor(tens)
+    digits = f"{10 ** (tens - power):.1f}"
+    if digits == "10.0":
+        digits, power = "1.0", power + 1
+    return f"{digits.removesuffix('.0')}e{power}"
+
+
+def _estimate(estimate: dict[str, Any]) -> str:
+    """A value with as many decimals as its error bar is worth; four are enough to compare models by."""
+    value, se = estimate["value"], estimate["se"]
+    if se is None:
+        return f"{value:.3f} (no error bar)"
+    # Quadrature and closed forms err only by rounding.
+    if 0 < se < 1e-6:
+        return f"{value:.6f} ± {_power(se, 0)}"
+    digits = 3 if se == 0 else 4 if 5e-5 <= se < 1e-3 else max(0, min(6, 1 - math.floor(math.log10(se))))
+    return f"{value:.{digits}f} ± {se:.{digits}f}"
 
 
 def _text_table(head: list[str], rows: list[list[str]]) -> str:
@@ -265,15 +291,32 @@ class Comparison(Result):
         data.posterior.attrs.update(attributes)
         return data
 
-    def _table(self) -> tuple[list[str], list[list[str]], str, int]:
-        head = ["model", "log evidence", "log Bayes factor", "probability"]
+    def _table(self) -> tuple[list[str], list[list[str]], str]:
+        """The models as the program shows them: the most probable first, with prior probabilities where they differ."""
+        models = sorted(self.models, key=lambda m: (m["name"] != self.best, -m["probability"]))
+        unequal = len({round(m["prior_probability"], 12) for m in models}) > 1
+        head = ["model", "log evidence", "log Bayes factor", "odds", *(["prior"] if unequal else []), "probability"]
         rows = [[m["name"], _estimate(m["log_evidence"]),
-                 "best" if m["strength"] is None else _number(m["log_bayes_factor"]["value"], 3),
-                 _probability(m["probability"])] for m in self.models]
+                 "0 (best)" if m["strength"] is None else _estimate(m["log_bayes_factor"]),
+                 "" if place == 0 else "1:" + _times(-m["log_odds"]["value"]),
+                 *([_probability(m["prior_probability"])] if unequal else []), _probability(m["probability"])]
+                for place, m in enumerate(models)]
         p = self._document["partition"]
         caption = f"{p['rows']:,} rows in {p['shards']} shard{'s' if p['shards'] != 1 else ''}"
-        best = next(i for i, m in enumerate(self.models) if m["name"] == self.best)
-        return head, rows, caption, best
+        return head, rows, caption
+
+    def _verdict(self) -> str:
+        """What it comes to, in words, and how sure that is; nothing of a model alone."""
+        best = self._document["best"]
+        sentence = best.get("sentence")
+        # Results that are not to be trusted have no errors that could be.
+        if not sentence or not self.reliable:
+            return sentence or ""
+        if best["certainty"] is None:
+            return sentence + " Without error bars it cannot be told how sure it is which comes first."
+        if best["certainty"] > 0.9999:
+            return sentence + " The Monte Carlo errors are too small to change that."
+        return f"{sentence} Given the Monte Carlo errors, `{best['name']}` truly comes first with probability {best['certainty']:.4f}."
 
     def _notes(self) -> list[str]:
         """What one should know, each thing once."""
@@ -288,13 +331,23 @@ class Comparison(Result):
         return [text + (f" ({seen[key]} times)" if seen[key] > 1 else "") for key, text in texts.items()]
 
     def __repr__(self) -> str:
-        head, rows, caption, _ = self._table()
-        return "\n".join([caption, "", _text_table(head, rows), *([""] + self._notes() if self._notes() else [])])
+        head, rows, caption = self._table()
+        said, notes = self._verdict(), self._notes()
+        if said:
+            said = textwrap.fill(said, _WIDTH, break_long_words=False, break_on_hyphens=False)
+        table = _text_table(head, rows)
+        if max(map(len, table.splitlines())) > _WIDTH:
+            # The probabilities say as much.
+            odds = head.index("odds")
+            head, *rows = ([*row[:odds], *row[odds + 1 :]] for row in (head, *rows))
+            table = _text_table(head, rows)
+        return "\n".join([caption, "", table, *(["", said] if said else []), *([""] + notes if notes else [])])
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self._notes())
-        head, rows, caption, best = self._table()
-        return _html_table(head, rows, caption, best) + notes
+        said, notes = self._verdict(), self._notes()
+        words = "".join(f"<p>{html.escape(text)}</p>" for text in ([said] if said else []) + notes)
+        head, rows, caption = self._table()
+        return _html_table(head, rows, caption, 0) + words
 
 
 class Selection(Result):

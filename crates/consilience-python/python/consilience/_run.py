@@ -6,8 +6,10 @@ import json
 import os
 import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from . import _consilience, _data
 from ._errors import InputError, UnreliableError, UnreliableWarning
@@ -126,6 +128,13 @@ def compare(
     task["own_only"] = with_own.own_only
     own_only = with_own.own_only
     own = with_own.own
+    for what, asked in (("prior_scale", prior_scale), ("leave_one_out", leave_one_out)):
+        joint = [model.name for model in own if model._log_prior is not None]
+        if asked and joint:
+            raise InputError(
+                f"model `{joint[0]}` has a joint log prior (its own one, if it is of NumPyro or PyMC), with which `{what}` does not work: "
+                "such a prior cannot be scaled, nor kept whole without a shard; give `priors` per parameter in its place"
+            )
     with with_own.named(), _data.once(data), Progress(progress) as bar:
         if engine is not None:
             from .engines import prepared
@@ -137,7 +146,7 @@ def compare(
         elif own_only:
             pieces = _shards_of(data)
             for model in own:
-                model.check(pieces)
+                model.check(pieces, len(pieces))
             parts = [m.parts(pieces) for m in own]
             json_text, kept = _consilience.compare(json.dumps(task), None, parts, len(pieces), None, bar.callback())
         else:
@@ -145,6 +154,55 @@ def compare(
             parts = [m.parts(None) for m in own]
             json_text, kept = _consilience.compare(json.dumps(task), capsules, parts, 0, None, bar.callback())
     return _judged(Comparison(json_text, with_own.written(), dict(kept)), strict)
+
+
+def log_likelihood(
+    study: Any,
+    data: Any,
+    points: Any,
+    *,
+    model: str | None = None,
+    models: Sequence[Any] = (),
+    threads: int | None = None,
+    memory: int | str | None = None,
+) -> np.ndarray:
+    """The log likelihood of all rows at points of a model's parameters: every constant in it, and no prior.
+
+    `study`, `data` and `models` are as in :func:`compare`. `points` is a dict of parameters with a value for each point, as
+    ``result.draws("a model")`` is, or an array [K, d] with the parameters in the model's order. `model` names the model, if
+    there are several. So a model of your own can be held against a built-in one at the same points."""
+    with_own = Study(study, models)
+    if isinstance(points, Mapping):
+        names: list[str] | None = list(points)
+        if not names:
+            raise InputError("there are no points; give a dict of parameters and their values, or an array [K, d]")
+        columns = [np.atleast_1d(_numbers(points[name], f"points[{name!r}]")) for name in names]
+        if len({column.shape for column in columns}) > 1 or columns[0].ndim != 1:
+            raise InputError("points have parameters with different numbers of values; give each a value for every point")
+        thetas = np.stack(columns, axis=1)
+    else:
+        names, thetas = None, _numbers(points, "points")
+        if thetas.ndim != 2:
+            raise InputError(f"points are an array of shape {thetas.shape}; give one of K rows, a point each, and d columns, a parameter "
+                             "each, or a dict of parameters")
+    if not np.isfinite(thetas).all():
+        raise InputError("points have values that are not finite")
+    task = _task(with_own, {}, data, threads, memory)
+    task["own_only"] = with_own.own_only
+    with with_own.named(), _data.once(data):
+        pieces = _shards_of(data) if with_own.own_only else None
+        capsules = None if with_own.own_only else _data.capsules(with_own, task["study"], data)
+        parts = [m.parts(pieces, prior=False) for m in with_own.own]
+        found = _consilience.log_likelihood(json.dumps(task), capsules, parts, len(pieces or ()), model, (thetas.shape[1], names),
+                                            np.ascontiguousarray(thetas).tobytes())
+    return np.frombuffer(found).copy()
+
+
+def _numbers(value: Any, what: str) -> np.ndarray:
+    try:
+        return np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"{what} is of type {type(value).__name__}, which is no array of numbers") from None
 
 
 def _shards_of(data: Any) -> list[Any]:

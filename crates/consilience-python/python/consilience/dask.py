@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from . import _consilience
+from . import _consilience, _data
 from ._errors import InputError
 from .engines import Shard, pickled
 
@@ -49,6 +49,7 @@ class Engine:
 
         names = [str(name) for name in data.columns]
         used = set(_consilience.columns_used(study, names))
+        _data.text_alone(data.columns, used, "data")
         parts = data[[name for name in names if name in used]].to_delayed()
         make = dask.delayed(_shard, pure=False)
         self._shards = self.client.compute([make(part, study, i, models) for i, part in enumerate(parts)])

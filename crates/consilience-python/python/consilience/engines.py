@@ -11,7 +11,8 @@ from typing import Any
 
 from . import _consilience, _data
 from ._errors import InputError
-from .models import Model, length, rows_of
+from ._rows import length, rows_of
+from .models import Model
 
 
 class Shard:
@@ -26,6 +27,8 @@ class Shard:
         self.index, self.counts = index, counts
         self._rows, self._models, self._piece, self._shards = rows, list(models), piece, shards
         self._native: Any = None
+        # Whether models of one's own are tested here: if nobody else has the rows, on the first shard.
+        self._tests = False
 
     @classmethod
     def of_table(cls, study: str, table: Any, index: int, models: Sequence[Model] = ()) -> Shard:
@@ -35,13 +38,19 @@ class Shard:
         used = _consilience.columns_used(study, all_columns)
         capsule = _data.capsule(_data.select(table, used, all_columns, what), what)
         rows, count, dropped = _consilience.Shard.rows_of(study, capsule)
-        return cls(index, rows, models, counts=(count, dropped))
+        shard = cls(index, rows, models, counts=(count, dropped))
+        shard._tests = index == 0
+        return shard
 
     def answer(self, question: bytes, threads: int = 1) -> bytes:
         """What it answers to a question."""
         if self._native is None:
             self._native = self._made()
         return self._native.answer(question, threads)
+
+    def _own_data(self) -> Any:
+        """Its rows as models of your own get them."""
+        return self._piece if self._rows is None else rows_of(_consilience.Shard(self.index, self._rows).columns())
 
     def _made(self) -> Any:
         plain = _consilience.Shard(self.index, self._rows)
@@ -50,8 +59,8 @@ class Shard:
         data = self._piece if self._rows is None else rows_of(plain.columns())
         taught = []
         for model in self._models:
-            if self.index == 0:
-                model.check([data])
+            if self._tests and self.counts[0] > 1:
+                model.check([data], 2)
             bound = model.bind(data, self._shards)
             taught.append((model.name, model.dim, float(plain.rows) if self._rows is not None else bound.rows, bound))
         return _consilience.Shard(self.index, self._rows, taught)
@@ -86,6 +95,11 @@ def prepared(engine: Any, study: Any, task: dict[str, Any], data: Any) -> Placed
     if not study.own_only and takes is not None and takes(data):
         # The data stay where they are.
         names, counts = engine.load(text, data, own)
+        if len(counts) > 1 and counts[0][0] < 2:
+            for model in own:
+                if model._check:
+                    raise InputError(f"model `{model.name}`: whether its log likelihood is a sum over rows is tested on the first shard, "
+                                     f"which has {counts[0][0]} of them; split the data otherwise, or pass check=False to the model")
         return Placed(engine, names, _given(counts), len(counts))
     if study.own_only:
         from ._run import _shards_of
@@ -103,6 +117,10 @@ def prepared(engine: Any, study: Any, task: dict[str, Any], data: Any) -> Placed
         rows, found, names = _consilience.split(json.dumps(task), capsules)
         shards = [Shard(i, bytes(own_rows), own) for i, own_rows in enumerate(rows)]
         partition = json.loads(found)
+    for model in own:
+        model.check((shard._own_data() for shard in shards), len(shards))
+    for shard in shards:
+        shard._tests = False
     engine.place(shards)
     return Placed(engine, names, partition, len(shards))
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
+from ._additive import SumTest
+from ._bound import Bound, Derivatives
 from ._errors import InputError
-
-# Steps of differences: the cube and the fourth root of the rounding error balance it against what is left out.
-_STEP, _STEP2 = 6e-6, 1.2e-4
+from ._rows import rows_of
 
 
 class Model:
@@ -27,8 +27,10 @@ class Model:
 
     `log_prior(thetas)`, where there is one, is the joint log prior, normalised; `priors` then only say where to look.
 
-    Shards see their own rows alone, so that the log likelihood must be a sum over rows. That is tested on random halves of the
-    first shard, and refused if it is not; `check=False` leaves the test out.
+    Shards see their own rows alone, so that the log likelihood must be a sum over rows. That is tested on random halves of a
+    shard (on two shards put together, if they have one row each). One that is no such sum is refused, and so are shards whose
+    rows cannot be told: a test needs tables, arrays, dicts or tuples of columns, or lists of rows. `check=False` leaves the
+    test out.
     """
 
     def __init__(
@@ -59,7 +61,7 @@ class Model:
         self.priors = dict(priors)
         self.parameters = [p for p, prior in self.priors.items() if not prior.strip().startswith("fixed")]
         self._functions = (log_likelihood, gradient, hessian)
-        self._log_prior = log_prior
+        self._log_prior = None if log_prior is None else Derivatives(log_prior)
         self._check = check
 
     @property
@@ -72,43 +74,46 @@ class Model:
 
     # What the engines and the compiled part call.
 
-    def parts(self, pieces: list[Any] | None) -> tuple[str, list[tuple[str, str]], Callable[[int, Any], Any]]:
-        """Its name, parameters and priors, and what makes its likelihood of a shard."""
-        def bind(index: int, columns: Any) -> Any:
+    def parts(self, pieces: list[Any] | None, prior: bool = True) -> tuple[str, list[tuple[str, str]], Callable[[int, Any, int, float], Any]]:
+        """Its name, parameters and priors, and what makes its likelihood of a shard: of its number, its columns, how many
+        shards there are, and its share of the prior. Without a prior it is the likelihood alone, whatever the model has."""
+        test = SumTest(self)
+        def bind(index: int, columns: Any, shards: int, share: float) -> Any:
             data = rows_of(columns) if pieces is None else pieces[index]
-            if index == 0 and pieces is None:
-                self.check([data])
-            return self.bind(data, None if pieces is None else len(pieces))
+            if pieces is None:
+                test.see(data)
+                if index + 1 == shards:
+                    test.finish(shards)
+            return Bound(self, data, share if prior else 0.0)
         return self.name, list(self.priors.items()), bind
 
     def bind(self, data: Any, shards: int | None = None) -> Any:
-        """Its likelihood on these data, of so many shards."""
+        """Its likelihood on these data, of so many shards that share the prior alike; None where they may not."""
         if self._log_prior is not None and shards is None:
-            raise InputError(f"model `{self.name}`: `log_prior` goes with models of your own alone; beside formula models give "
-                             "priors per parameter")
-        return _Bound(self, data, 1.0 / (shards or 1))
+            raise InputError(f"model `{self.name}`: with an engine, `log_prior` goes with models of your own alone, since its "
+                             "workers do not know how formula models share out the prior; give priors per parameter, or no engine")
+        return Bound(self, data, 1.0 / (shards or 1))
 
-    def check(self, pieces: list[Any]) -> None:
-        """Refuses a likelihood that is no sum over rows, or does not return what it should."""
-        data = pieces[0]
-        rng = np.random.default_rng(20)
-        points = 0.3 * rng.standard_normal((3, self.dim))
-        whole = _values(self, self._functions[0], points, data)
-        if not self._check:
-            return
-        halves = _halves(data, rng)
-        if halves is None:
-            return
-        one, other = (_values(self, self._functions[0], points, half) for half in halves)
-        for all_rows, a, b in zip(whole, one, other):
-            if not np.isfinite([all_rows, a, b]).all():
-                continue
-            if abs(all_rows - a - b) > 1e-6 * (1.0 + abs(a) + abs(b)):
-                raise InputError(
-                    f"model `{self.name}`: its log likelihood is no sum over rows: on two halves of a shard it is {a:.6g} and "
-                    f"{b:.6g}, and on all of it {all_rows:.6g}, not {a + b:.6g}. Shards see their own rows alone, so that it would "
-                    "be another model on every split. Does it centre, scale or rank the data inside? Do that before"
-                )
+    def check(self, pieces: Iterable[Any], shards: int) -> None:
+        """Refuses a likelihood that is no sum over the rows of these, of so many shards; one of which that cannot be told; and
+        one that does not return what it should."""
+        test = SumTest(self)
+        for data in pieces:
+            test.see(data)
+            if test.done:
+                return
+        test.finish(shards)
+
+    def _values(self, thetas: np.ndarray, data: Any) -> np.ndarray:
+        """Its log likelihood at points, in the shape that it must have."""
+        return self._returned("log_likelihood", self._functions[0](thetas, data), (len(thetas),))
+
+    def _returned(self, what: str, found: Any, wanted: tuple[int, ...]) -> np.ndarray:
+        """What a function returned, as numbers; an error if they are not as many as is needed."""
+        found = np.asarray(found, dtype=float)
+        if found.shape != wanted:
+            raise InputError(f"model `{self.name}`: `{what}` returned an array of shape {found.shape}, and {wanted} is needed")
+        return found
 
     # Models of other libraries.
 
@@ -119,9 +124,9 @@ class Model:
         Hessian are taken of it."""
         from ._jax import JaxFunctions
         functions = JaxFunctions(log_likelihood)
-        prior = None if log_prior is None else JaxFunctions(lambda theta, _: log_prior(theta)).values
-        own = cls(name, priors, functions.values, functions.gradients, functions.hessians,
-                  log_prior=None if prior is None else (lambda thetas: prior(thetas, None)), check=check)
+        own = cls(name, priors, functions.values, functions.gradients, functions.hessians, check=check)
+        if log_prior is not None:
+            own._log_prior = JaxFunctions(lambda theta, _: log_prior(theta)).derivatives(None)
         return own
 
     @classmethod
@@ -141,142 +146,6 @@ class Model:
         from ._pymc import pymc_model
         return pymc_model(cls, name, model, priors, check)
 
-
-class _Bound:
-    """A log likelihood on one shard's data, as the compiled part calls it: points and results are bytes of doubles."""
-
-    def __init__(self, model: Model, data: Any, share: float) -> None:
-        self.model, self.data, self.share = model, data, share
-        self.rows = float(length(data) or 0)
-
-    def evaluate(self, what: str, points: bytes, count: int) -> bytes:
-        thetas = np.frombuffer(points).reshape(count, self.model.dim)
-        if what == "values":
-            return self._values(thetas).tobytes()
-        if what == "gradient":
-            value, gradient = self._gradient(thetas[0])
-            return np.concatenate([[value], gradient]).tobytes()
-        value, gradient, hessian = self._expansion(thetas[0])
-        return np.concatenate([[value], gradient, hessian.ravel()]).tobytes()
-
-    def _values(self, thetas: np.ndarray) -> np.ndarray:
-        model = self.model
-        values = _values(model, model._functions[0], thetas, self.data)
-        if model._log_prior is None:
-            return values
-        # The difference to the priors that the compiled part knows, of which every shard has its share.
-        joint = np.asarray(model._log_prior(thetas), dtype=float)
-        return values + self.share * (joint - _log_priors(model, thetas))
-
-    def _gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        gradient = self.model._functions[1]
-        if gradient is not None and self.model._log_prior is None:
-            found = np.asarray(gradient(theta[None, :], self.data), dtype=float)
-            _shape(self.model, "gradient", found, (1, len(theta)))
-            return float(self._values(theta[None, :])[0]), found[0]
-        steps = _STEP * np.maximum(1.0, np.abs(theta))
-        moved = np.concatenate([[theta], theta + np.diag(steps), theta - np.diag(steps)])
-        values, d = self._values(moved), len(theta)
-        widths = np.diag(moved[1 : d + 1]) - np.diag(moved[d + 1 :])
-        with np.errstate(invalid="ignore"):
-            slopes = (values[1 : d + 1] - values[d + 1 :]) / widths
-        return float(values[0]), np.nan_to_num(slopes, nan=0.0, posinf=0.0, neginf=0.0)
-
-    def _expansion(self, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        _, gradient, hessian = self.model._functions
-        d = len(theta)
-        if hessian is not None and gradient is not None and self.model._log_prior is None:
-            found = np.asarray(hessian(theta[None, :], self.data), dtype=float)
-            _shape(self.model, "hessian", found, (1, d, d))
-            value, slope = self._gradient(theta)
-            return value, slope, 0.5 * (found[0] + found[0].T)
-        if gradient is not None and self.model._log_prior is None:
-            steps = _STEP * np.maximum(1.0, np.abs(theta))
-            moved = np.concatenate([theta + np.diag(steps), theta - np.diag(steps)])
-            slopes = np.asarray(gradient(moved, self.data), dtype=float)
-            _shape(self.model, "gradient", slopes, (2 * d, d))
-            widths = np.diag(moved[:d]) - np.diag(moved[d:])
-            bends = (slopes[:d] - slopes[d:]) / widths[:, None]
-            value, slope = self._gradient(theta)
-            return value, slope, 0.5 * (bends + bends.T)
-        # Second differences, all points in one call.
-        steps = _STEP2 * np.maximum(1.0, np.abs(theta))
-        pairs = [(i, j) for i in range(d) for j in range(i + 1)]
-        moves = [[(+1, +1), (+1, -1), (-1, +1), (-1, -1)] for _ in pairs]
-        points = []
-        for (i, j), signs in zip(pairs, moves):
-            for a, b in signs:
-                point = theta.copy()
-                point[i] += a * steps[i]
-                point[j] += b * steps[j]
-                points.append(point)
-        values = self._values(np.array(points)).reshape(-1, 4) if points else np.zeros((0, 4))
-        bends = np.zeros((d, d))
-        for (i, j), (pp, pm, mp, mm) in zip(pairs, values):
-            bends[i, j] = bends[j, i] = (pp - pm - mp + mm) / (4 * steps[i] * steps[j])
-        value, slope = self._gradient(theta)
-        return value, slope, bends
-
-
-def _shape(model: Model, what: str, found: np.ndarray, wanted: tuple[int, ...]) -> None:
-    if found.shape != wanted:
-        raise InputError(f"model `{model.name}`: `{what}` returned an array of shape {found.shape}, and {wanted} is needed")
-
-
-def _values(model: Model, function: Callable, thetas: np.ndarray, data: Any) -> np.ndarray:
-    found = np.asarray(function(thetas, data), dtype=float)
-    _shape(model, "log_likelihood", found, (len(thetas),))
-    return found
-
-
-def _log_priors(model: Model, thetas: np.ndarray) -> np.ndarray:
-    """The log density of priors per parameter."""
-    from . import _consilience
-    priors = [model.priors[p] for p in model.parameters]
-    return np.frombuffer(_consilience.log_priors(priors, np.ascontiguousarray(thetas).tobytes()))
-
-
-def rows_of(columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """A shard's columns as arrays."""
-    return {name: np.frombuffer(column) if isinstance(column, bytes) else np.array(column, dtype=object)
-            for name, column in columns.items()}
-
-
-def length(data: Any) -> int | None:
-    """How many rows data have; None if that cannot be told."""
-    if isinstance(data, Mapping):
-        sizes = [len(v) for v in data.values() if getattr(v, "shape", None) not in (None, ())]
-        return max(sizes, default=None)
-    if isinstance(data, (tuple, list)) and data and all(getattr(one, "shape", ()) for one in data):
-        return max(len(one) for one in data)
-    if hasattr(data, "num_rows"):
-        return int(data.num_rows)
-    if hasattr(data, "shape") and data.shape:
-        return int(data.shape[0])
-    return None
-
-
-def _halves(data: Any, rng: np.random.Generator) -> tuple[Any, Any] | None:
-    """Random halves of data; None where they cannot be cut."""
-    n = length(data)
-    if n is None or n < 2:
-        return None
-    order = rng.permutation(n)
-    one, other = np.sort(order[: n // 2]), np.sort(order[n // 2 :])
-    return _take(data, one, n), _take(data, other, n)
-
-
-def _take(data: Any, rows: np.ndarray, n: int) -> Any:
-    if isinstance(data, Mapping):
-        own = {k: v[rows] if getattr(v, "shape", None) not in (None, ()) and len(v) == n else v for k, v in data.items()}
-        return own
-    if isinstance(data, (tuple, list)):
-        return type(data)([v[rows] if len(v) == n else v for v in data])
-    if hasattr(data, "iloc"):
-        return data.iloc[rows]
-    if hasattr(data, "take") and hasattr(data, "num_rows"):
-        return data.take(rows)
-    return data[rows]
 
 
 # Compiling and setting data of other libraries is not for several threads at once.
