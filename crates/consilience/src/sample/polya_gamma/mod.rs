@@ -13,6 +13,8 @@
 //! first term is accepted or rejected after finitely many terms, mostly after none at all. Nothing is
 //! approximated: tables and bounds only decide how soon an exact answer is known.
 
+mod lump;
+
 use crate::math::Stream;
 use crate::math::ziggurat;
 use libm::{erfc, exp};
@@ -68,13 +70,22 @@ impl PolyaGamma {
         self.draw_sum(1, c, rng)
     }
 
-    /// A draw of PG(n, c): the sum of n draws of PG(1, c), in time proportional to n.
+    /// A draw of PG(n, c), the sum of n draws of PG(1, c). Up to 512 of them are drawn in one go.
     pub fn draw_sum(&self, n: u64, c: f64, rng: &mut Stream) -> f64 {
         assert!(!c.is_nan(), "no Pólya–Gamma distribution has the tilt NaN");
-        let tilt = self.tilt(0.5 * c.abs());
-        let mut sum = 0.0;
-        for _ in 0..n {
-            sum += tilt.draw(rng);
+        let z = 0.5 * c.abs();
+        let (mut sum, mut left) = (0.0, n);
+        while left >= lump::FEWEST {
+            let size = left.min(lump::MOST);
+            let Some(drawn) = lump::draw(size, z, rng) else { break };
+            sum += drawn;
+            left -= size;
+        }
+        if left > 0 {
+            let tilt = self.tilt(z);
+            for _ in 0..left {
+                sum += tilt.draw(rng);
+            }
         }
         0.25 * sum
     }
