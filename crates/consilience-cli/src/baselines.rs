@@ -1,7 +1,7 @@
 //! Ways to choose a model, side by side, as a table.
 
 use crate::text::{self, bytes, counted, grouped};
-use consilience::combine::ModelWarning;
+use consilience::combine::{Baseline, ModelWarning};
 use consilience::compare::Baselines;
 use consilience::estimate::Estimate;
 use consilience::{Level, Warning};
@@ -36,8 +36,15 @@ pub fn of(result: &Baselines) -> String {
     out
 }
 
-/// A row per method, a column per model.
+/// A row per method, a column per model; where there is no room for that, a row per method and model.
 fn table(result: &Baselines) -> String {
+    let width = text::layout::width();
+    // What kind of number it is can be done without.
+    text::layout::whole(&by_method(result), &[1], width)
+        .unwrap_or_else(|| text::layout::fitted(&by_model(result), &[2], width) + &marks(result))
+}
+
+fn by_method(result: &Baselines) -> Vec<Vec<String>> {
     let mut rows = vec![vec!["method".to_string(), "score".to_string()]];
     rows[0].extend(result.models.iter().cloned());
     rows[0].push("chooses".into());
@@ -45,13 +52,42 @@ fn table(result: &Baselines) -> String {
         let name = &method.method;
         let name = if method.is_reliable() { name.clone() } else { format!("{name} (unreliable)") };
         let mut row = vec![name, method.score.to_string()];
-        let decimals = if method.score == "log evidence" { 2 } else { 3 };
-        row.extend(method.models.iter().map(|m| cell(*m, decimals)));
+        row.extend(method.models.iter().map(|m| cell(*m, decimals(method))));
         row.push(result.models[method.chooses].clone());
         rows.push(row);
     }
-    // What kind of number it is can be done without where there is no room.
-    text::layout::fitted(&rows, &[1], text::layout::width())
+    rows
+}
+
+fn by_model(result: &Baselines) -> Vec<[String; 5]> {
+    let mut rows = vec![["method", "model", "what", "score", "*"].map(String::from)];
+    for method in &result.methods {
+        let doubt = if method.is_reliable() { "" } else { " !" };
+        for (k, (name, score)) in result.models.iter().zip(&method.models).enumerate() {
+            rows.push([
+                format!("{}{doubt}", method.method),
+                name.clone(),
+                method.score.to_string(),
+                cell(*score, decimals(method)),
+                if k == method.chooses { "*" } else { "" }.to_string(),
+            ]);
+        }
+    }
+    rows
+}
+
+/// What the marks in a narrow table mean.
+fn marks(result: &Baselines) -> String {
+    let doubt = match result.is_reliable() {
+        true => "",
+        false => ", ! a method that is not to be trusted",
+    };
+    format!("* marks the model that a method chooses{doubt}.\n")
+}
+
+/// Decimals that a score has at least.
+fn decimals(method: &Baseline) -> usize {
+    if method.score == "log evidence" { 2 } else { 3 }
 }
 
 /// A score, with its error where that is known and would be seen. At least so many decimals.

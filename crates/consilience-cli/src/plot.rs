@@ -1,5 +1,6 @@
 //! Pictures and pages of results: `consilience plot`, and `--report`.
 
+use crate::sources::Sources;
 use crate::{print, shell};
 use clap::Args;
 use consilience::run::study_hash;
@@ -58,8 +59,8 @@ pub struct PlotArguments {
 /// A page to write beside a result.
 #[derive(Debug, Args)]
 pub struct PageArguments {
-    /// Also write a page with figures, tables and words to FILE, for a browser: one HTML file without scripts
-    #[arg(long, value_name = "FILE")]
+    /// Also write a page with figures, tables and words to FILE.html, for a browser: one file without scripts; what is there is replaced
+    #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
 }
 
@@ -68,6 +69,7 @@ const SHARP: f32 = 2.0;
 
 pub fn run(arguments: &PlotArguments) -> Result<ExitCode> {
     let document = read(&arguments.result)?;
+    let sources = Sources::of([arguments.result.as_path()]);
     let look = Look { width: f64::from(arguments.width), model: arguments.model.clone() };
     let draw = |kind: &str| {
         figure(&document, kind, &look)
@@ -78,8 +80,10 @@ pub fn run(arguments: &PlotArguments) -> Result<ExitCode> {
     match (arguments.kind.as_deref().unwrap_or(first), &arguments.out) {
         ("all", Some(folder)) => {
             draft::make_folder(folder)?;
+            let file = |kind: &str| folder.join(format!("{kind}.svg"));
+            there.iter().try_for_each(|kind| sources.spare(&file(kind.name)))?;
             for kind in &there {
-                draft::write(&folder.join(format!("{}.svg", kind.name)), draw(kind.name)?)?;
+                draft::write(&file(kind.name), draw(kind.name)?)?;
             }
             let names: Vec<&str> = there.iter().map(|kind| kind.name).collect();
             shell::tell(&format!(
@@ -92,18 +96,23 @@ pub fn run(arguments: &PlotArguments) -> Result<ExitCode> {
         ("all", None) => return Err(Error::input("--kind all needs a folder: add -o FOLDER")),
         (kind, None) => print(&draw(kind)?)?,
         (kind, Some(path)) => {
-            let end = path.extension().and_then(|e| e.to_str()).unwrap_or("").to_lowercase();
-            match end.as_str() {
+            sources.spare(path)?;
+            match ending(path).as_str() {
                 "svg" => draft::write(path, draw(kind)?)?,
                 "png" => draft::write(path, pixels(&draw(kind)?)?)?,
                 _ => {
-                    let why = "a figure is written as .svg or .png: give the file's name that end";
+                    let why = "a figure is written as .svg or .png: name a file with one of these endings";
                     return Err(Error::input_at(Place::file(path), why));
                 }
             }
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// How a file's name ends, in small letters.
+fn ending(path: &Path) -> String {
+    path.extension().and_then(|end| end.to_str()).unwrap_or("").to_lowercase()
 }
 
 fn pixels(svg: &str) -> Result<Vec<u8>> {
@@ -135,12 +144,18 @@ fn read(path: &Path) -> Result<Document> {
 }
 
 impl PageArguments {
-    /// A page that cannot be written should be known of before the work, not after it.
-    pub fn check(&self) -> Result<()> {
+    /// A page that cannot be written should be known of before the work, not after it; so should one that would take the
+    /// place of what is read.
+    pub fn check(&self, sources: &Sources) -> Result<()> {
         let Some(path) = &self.report else { return Ok(()) };
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         if path.is_dir() || folder.is_some_and(|folder| !folder.is_dir()) {
             let why = "no page can be written there: name a file in a folder that exists";
+            return Err(Error::input_at(Place::file(path), why));
+        }
+        sources.spare(path)?;
+        if !["html", "htm"].contains(&ending(path).as_str()) {
+            let why = "a page is HTML: name a file that ends in .html";
             return Err(Error::input_at(Place::file(path), why));
         }
         Ok(())

@@ -17,6 +17,7 @@
 mod document;
 mod error;
 mod figures;
+mod letters;
 mod page;
 mod png;
 mod svg;
@@ -24,6 +25,7 @@ mod text;
 
 pub use document::Document;
 pub use error::Error;
+pub use letters::outlined;
 pub use page::{Extras, report};
 pub use png::png;
 

@@ -1,14 +1,9 @@
-//! Pixels of a figure. The fonts are in the program, so that a machine without any draws the same.
+//! Pixels of a figure.
 
 use crate::Error;
+use crate::letters::outlined;
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree};
-use std::sync::Arc;
-
-const FONTS: [&[u8]; 2] = [
-    include_bytes!("../fonts/DejaVuSans.subset.ttf"),
-    include_bytes!("../fonts/DejaVuSans-Bold.subset.ttf"),
-];
 
 /// No picture has more pixels to a side than this.
 const MOST: f32 = 16_384.0;
@@ -18,12 +13,8 @@ const MOST: f32 = 16_384.0;
 /// # Errors
 /// If the text is no SVG, or the picture would be too large.
 pub fn png(svg: &str, scale: f32) -> Result<Vec<u8>, Error> {
-    let mut options = Options { font_family: "DejaVu Sans".into(), ..Options::default() };
-    let fonts = Arc::make_mut(&mut options.fontdb);
-    for font in FONTS {
-        fonts.load_font_data(font.to_vec());
-    }
-    let tree = Tree::from_str(svg, &options).map_err(|error| Error::Png(error.to_string()))?;
+    let tree = Tree::from_str(&outlined(svg)?, &Options::default())
+        .map_err(|error| Error::Png(error.to_string()))?;
     let size = tree.size();
     let (width, height) = (size.width() * scale, size.height() * scale);
     let fits = |side: f32| side.is_finite() && (1.0..=MOST).contains(&side);

@@ -2,10 +2,10 @@
 
 mod made;
 
-use consilience_report::{Document, Look, figure, kinds, png};
+use consilience_report::{Document, Look, figure, kinds, outlined, png};
 use resvg::usvg::{self, Node, Options, Tree, roxmltree};
 use serde_json::Value;
-use std::sync::Arc;
+use std::collections::HashMap;
 
 const WIDTHS: [f64; 2] = [760.0, 360.0];
 
@@ -37,22 +37,49 @@ fn read(value: &Value) -> Document {
     Document::read(&value.to_string()).unwrap()
 }
 
-fn options() -> Options<'static> {
-    let mut options = Options { font_family: "DejaVu Sans".into(), ..Options::default() };
-    let fonts = Arc::make_mut(&mut options.fontdb);
-    fonts.load_font_data(include_bytes!("../fonts/DejaVuSans.subset.ttf").to_vec());
-    fonts.load_font_data(include_bytes!("../fonts/DejaVuSans-Bold.subset.ttf").to_vec());
-    options
+/// How far DejaVu's letters reach above and below the line, of their size.
+const ABOVE: f32 = 0.93;
+const BELOW: f32 = 0.24;
+
+/// Words with a box around them.
+struct Label {
+    words: String,
+    left: f32,
+    right: f32,
+    top: f32,
+    bottom: f32,
 }
 
-/// All labels with their boxes.
-fn labels(group: &usvg::Group, out: &mut Vec<(String, usvg::Rect)>) {
+/// All labels: across as the renderer draws them, down as high as letters can be.
+fn labels(svg: &str, tree: &Tree) -> Vec<Label> {
+    let mut drawn = HashMap::new();
+    paths(tree.root(), &mut drawn);
+    let xml = roxmltree::Document::parse(svg).unwrap();
+    let mut out = Vec::new();
+    for (k, text) in xml.descendants().filter(|n| n.tag_name().name() == "text").enumerate() {
+        let number = |name: &str| text.attribute(name).unwrap().parse::<f32>().unwrap();
+        let words = text.children().filter(|n| n.is_text()).map(|n| n.text().unwrap()).collect();
+        let (across, moved) =
+            drawn.get(&format!("label-{k}")).unwrap_or_else(|| panic!("no {words:?}"));
+        out.push(Label {
+            words,
+            left: across.left(),
+            right: across.right(),
+            top: number("y") + moved - ABOVE * number("font-size"),
+            bottom: number("y") + moved + BELOW * number("font-size"),
+        });
+    }
+    out
+}
+
+/// The boxes of all paths, and how far down the groups around them are moved.
+fn paths(group: &usvg::Group, out: &mut HashMap<String, (usvg::Rect, f32)>) {
     for node in group.children() {
         match node {
-            Node::Group(group) => labels(group, out),
-            Node::Text(text) => {
-                let words = text.chunks().iter().map(|c| c.text()).collect::<Vec<_>>().concat();
-                out.push((words, text.abs_bounding_box()));
+            Node::Group(group) => paths(group, out),
+            Node::Path(path) => {
+                let down = path.abs_transform().ty;
+                out.insert(path.id().to_string(), (path.abs_bounding_box(), down));
             }
             _ => {}
         }
@@ -60,23 +87,23 @@ fn labels(group: &usvg::Group, out: &mut Vec<(String, usvg::Rect)>) {
 }
 
 /// Pairs of labels of which one is on the other, and labels that reach over the edge.
-fn clashes(svg: &str, options: &Options) -> Vec<String> {
-    let tree = Tree::from_str(svg, options).unwrap();
-    let mut all = Vec::new();
-    labels(tree.root(), &mut all);
+fn clashes(svg: &str) -> Vec<String> {
+    let tree = Tree::from_str(&outlined(svg).unwrap(), &Options::default()).unwrap();
+    let all = labels(svg, &tree);
     let mut found = Vec::new();
-    for (i, (words, a)) in all.iter().enumerate() {
-        if a.left() < -1.0
-            || a.right() > tree.size().width() + 1.0
-            || a.bottom() > tree.size().height() + 1.0
+    for (i, a) in all.iter().enumerate() {
+        let words = &a.words;
+        if a.left < -1.0
+            || a.right > tree.size().width() + 1.0
+            || a.bottom > tree.size().height() + 1.0
         {
             found.push(format!("`{words}` reaches over the edge"));
         }
-        for (others, b) in &all[i + 1..] {
-            let across = a.right().min(b.right()) - a.left().max(b.left());
-            let down = a.bottom().min(b.bottom()) - a.top().max(b.top());
+        for b in &all[i + 1..] {
+            let across = a.right.min(b.right) - a.left.max(b.left);
+            let down = a.bottom.min(b.bottom) - a.top.max(b.top);
             if across > 1.0 && down > 2.5 {
-                found.push(format!("`{words}` and `{others}`"));
+                found.push(format!("`{words}` and `{}`", b.words));
             }
         }
     }
@@ -85,7 +112,6 @@ fn clashes(svg: &str, options: &Options) -> Vec<String> {
 
 #[test]
 fn every_figure_is_sound() {
-    let options = options();
     let mut wrong = Vec::new();
     for (name, value) in documents() {
         let document = read(&value);
@@ -117,7 +143,7 @@ fn every_figure_is_sound() {
                     assert!(!value.contains("NaN") && !value.contains("inf"), "{place}: {value}");
                 }
                 assert!(svg.len() < 600_000, "{place}: {} bytes", svg.len());
-                wrong.extend(clashes(&svg, &options).into_iter().map(|c| format!("{place}: {c}")));
+                wrong.extend(clashes(&svg).into_iter().map(|c| format!("{place}: {c}")));
             }
         }
     }
@@ -130,6 +156,57 @@ fn every_figure_is_sound() {
 }
 
 #[test]
+fn shards_of_few_rows_raise_no_alarm() {
+    let mut value = made::compare(3, 1000, made::ALL);
+    for model in value["models"].as_array_mut().unwrap() {
+        for shard in model["shards"].as_array_mut().unwrap() {
+            shard["agreement"]["chi_square"] = 900.0.into();
+            shard["agreement"]["p_value"] = Value::Null;
+        }
+    }
+    let alarms = |svg: &str| svg.matches(" standard deviations</title>").count();
+    for width in WIDTHS {
+        let look = Look { width, model: None };
+        let svg = figure(&read(&value), "agreement", &look).unwrap();
+        assert_eq!(alarms(&svg), 0, "{width}");
+        for part in ["No cell is over 4", "Every shard has too few rows", ">too few rows to tell<"]
+        {
+            assert!(svg.contains(part), "{width}: {part}");
+        }
+        assert_eq!(clashes(&svg), [""; 0], "{width}");
+        // One shard has enough of them.
+        let mut one = value.clone();
+        one["models"][1]["shards"][500]["agreement"]["p_value"] = 1e-9.into();
+        let svg = figure(&read(&one), "agreement", &look).unwrap();
+        assert_eq!(alarms(&svg), 1, "{width}");
+        for part in ["1 cell is over 4", " cells shards have too few rows", ", shard 500: "] {
+            assert!(svg.contains(part), "{width}: {part}");
+        }
+    }
+    // Where all have enough, nothing is said of it.
+    let mut enough = made::compare(3, 4, made::ALL);
+    enough["models"].as_array_mut().unwrap().iter_mut().for_each(|model| {
+        let shards = model["shards"].as_array_mut().unwrap();
+        shards.iter_mut().for_each(|shard| shard["agreement"]["p_value"] = 0.5.into());
+    });
+    assert!(!figure(&read(&enough), "agreement", &Look::default()).unwrap().contains("few rows"));
+}
+
+#[test]
+fn of_equal_models_the_one_that_the_document_names_is_the_best() {
+    let mut value = made::sweep(3, &["random"], &[1, 10], 3);
+    let same = value["reference"]["log_evidence"][0].clone();
+    value["reference"]["log_evidence"] = [same.clone(), same.clone(), same].into();
+    for (named, best) in [(Value::Null, "m1"), (0.into(), "m1"), (2.into(), "m3"), (9.into(), "m1")]
+    {
+        value["reference"]["best"] = named;
+        let svg = figure(&read(&value), "bayes-factor", &Look::default()).unwrap();
+        assert!(svg.contains(&format!("Log Bayes factor of “{best}”")), "{best}");
+        assert!(!svg.contains(&format!("against {best},")), "{best} against itself");
+    }
+}
+
+#[test]
 fn the_check_of_labels_can_fail() {
     let text =
         |x: u32, words: &str| format!("<text x=\"{x}\" y=\"20\" font-size=\"13\">{words}</text>");
@@ -139,10 +216,9 @@ fn the_check_of_labels_can_fail() {
             words.concat()
         )
     };
-    let options = options();
-    assert_eq!(clashes(&picture([text(10, "one"), text(20, "two")]), &options).len(), 1);
-    assert_eq!(clashes(&picture([text(10, "one"), text(280, "beyond")]), &options).len(), 1);
-    assert_eq!(clashes(&picture([text(10, "one"), text(80, "two")]), &options).len(), 0);
+    assert_eq!(clashes(&picture([text(10, "one"), text(20, "two")])).len(), 1);
+    assert_eq!(clashes(&picture([text(10, "one"), text(280, "beyond")])).len(), 1);
+    assert_eq!(clashes(&picture([text(10, "one"), text(80, "two")])).len(), 0);
 }
 
 #[test]

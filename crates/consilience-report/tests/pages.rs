@@ -109,6 +109,22 @@ fn pages_are_small_and_hold_what_matters() {
     }
     let (worst, note) = (text.find("not-normal").unwrap(), text.find("level-missing").unwrap());
     assert!(worst < note, "the worst warning comes first");
+    // The table below the heat map says of which shards nothing can be said, and what is ordered by size is so by that.
+    for piece in ["too few rows", "the farthest from 0 first"] {
+        assert!(text.contains(piece), "no {piece}");
+    }
+    assert!(!text.contains("1 shard is left out.") && !text.contains("1 of 1 shard"));
+    let mut value = made::sweep(2, &["random"], &[1, 10], 3);
+    let said = ["the data support", "stays below 0.1 nat", "errors of the overlap"];
+    let text = page(&value).to_lowercase();
+    assert!(said.iter().all(|piece| text.contains(piece)));
+    value["reference"]["tells_best"] = json!(false);
+    value["reference"]["tells_tenth_nat"] = json!(false);
+    let text = page(&value);
+    assert!(!said[..2].iter().any(|piece| text.contains(piece)));
+    for piece in ["does not tell which", "too large to tell errors of 0.1 nat", "cannot be told"] {
+        assert!(text.contains(piece), "no {piece}");
+    }
     let text = page(&made::sweep(2, &["random"], &[1, 10], 3));
     assert!(
         text.find("up to 10 shards keep").unwrap() < text.find("<figure").unwrap(),
@@ -144,6 +160,8 @@ fn documents_that_are_none_are_refused_with_the_key() {
     ] {
         assert!(Document::read(text).is_err());
     }
+    let error = Document::read("[data]\npath = \"d.csv\"\n").unwrap_err().to_string();
+    assert!(error.contains("it is not JSON") && error.contains("--json"), "{error}");
 }
 
 /// Says what cannot be tested here, or fails where it must be.

@@ -27,9 +27,9 @@ pub const EXPERIMENT_HELP: &str = "\
    by normals (toy data)
 2  data augmentation (Algorithm 1) and normals (Algorithm 2), random and
    stratified splits (flights)
-3  Bayes factors over up to 50 splits (toy data) 4  many rows: measurements
-against masses of collisions (Higgs) 5  sparse regression: how the error of
-the overlap grows with the number of
+3  Bayes factors over up to 50 splits (toy data)
+4  many rows: measurements against masses of collisions (Higgs)
+5  sparse regression: how the error of the overlap grows with the number of
    splits (alleles)
 6  reversible jump over splits, and what is better
 

@@ -57,12 +57,6 @@ fn group<'a>(
     document.groups.iter().find(|g| g.by == by && g.shards == shards && g.method == method)
 }
 
-/// The number of the model that the reference prefers.
-fn best(document: &Document) -> usize {
-    let value = |k: usize| document.reference.log_evidence[k].value;
-    (0..document.models.len()).max_by(|&a, &b| value(a).total_cmp(&value(b))).unwrap_or(0)
-}
-
 /// A number for every number of shards: `5: 20, 10: 3`.
 fn over_shards(document: &Document, of: impl Fn(usize) -> Option<String>) -> String {
     let one = |&shards: &usize| Some(format!("{shards}: {}", of(shards)?));
@@ -110,7 +104,7 @@ fn references(document: &Document, paper: &[&str]) -> Vec<Row> {
 }
 
 fn votes(document: &Document) -> Vec<Row> {
-    let best = best(document);
+    let best = document.reference.best;
     let chosen = |method: &str| {
         over_shards(document, |shards| {
             let group = group(document, "random", shards, method)?;
@@ -171,7 +165,7 @@ fn flights(document: &Document) -> Vec<Row> {
 }
 
 fn factors(document: &Document) -> Vec<Row> {
-    let best = best(document);
+    let best = document.reference.best;
     let mut rows = Vec::new();
     for method in ["normal-uncorrected", "normal"] {
         rows.push(row(
@@ -197,7 +191,7 @@ fn factors(document: &Document) -> Vec<Row> {
 }
 
 fn collisions(document: &Document) -> Vec<Row> {
-    let best = best(document);
+    let best = document.reference.best;
     let mut rows = references(document, &[]);
     rows.push(row(
         "chosen by `exact`",

@@ -5,6 +5,7 @@ mod tables;
 
 use crate::progress::Bar;
 use crate::shell::word;
+use crate::sources::Sources;
 use crate::{UNRELIABLE, clock, plot, print, slurm};
 use arguments::SweepArguments;
 use consilience::draft;
@@ -16,11 +17,16 @@ use consilience::{Error, Result};
 use std::path::Path;
 use std::process::ExitCode;
 
+/// What is written beside the partitions.
+const FILES: [&str; 4] = ["sweep.json", "cells.csv", "groups.csv", "times.json"];
+
 pub fn run(arguments: &SweepArguments) -> Result<ExitCode> {
+    let sources = Sources::of_study(&arguments.study, &arguments.overrides());
+    arguments.page.check(&sources)?;
+    sources.spare_in(arguments.out.as_ref(), &FILES)?;
     if let Some(folder) = &arguments.out {
         draft::make_folder(folder)?;
     }
-    arguments.page.check()?;
     let file = StudyFile::read_with(&arguments.study, &arguments.overrides())?;
     let sweep = arguments.sweep();
     sweep.check(&file)?;
@@ -98,12 +104,13 @@ pub fn written(document: &Document) -> String {
 /// Writes the document, without times so that it has the same bytes each time, and the tables.
 pub fn write(document: &Document, folder: &Path) -> Result<()> {
     let timeless = Document { times: None, ..document.clone() };
-    draft::write(&folder.join("sweep.json"), written(&timeless))?;
-    draft::write(&folder.join("cells.csv"), document.cells_csv())?;
-    draft::write(&folder.join("groups.csv"), document.groups_csv())?;
+    let [sweep, cells, groups, spent] = FILES.map(|name| folder.join(name));
+    draft::write(&sweep, written(&timeless))?;
+    draft::write(&cells, document.cells_csv())?;
+    draft::write(&groups, document.groups_csv())?;
     if let Some(times) = &document.times {
         let text = serde_json::to_string_pretty(times).expect("times can be written") + "\n";
-        draft::write(&folder.join("times.json"), text)?;
+        draft::write(&spent, text)?;
     }
     Ok(())
 }

@@ -19,14 +19,16 @@ fn folder(shards: usize) -> Folder {
 fn the_table_says_which_method_is_not_to_be_trusted() {
     let run = folder(80).run(&["baselines", "s.toml", "--quiet"]);
     assert_eq!((run.code, run.err.as_str()), (Some(1), ""), "{run:?}");
-    // Where a table is too wide, the numbers stand on a line of their own below the name.
-    let row = |name: &str| {
-        let mut lines = run.out.lines().skip_while(|line| !line.starts_with(name));
-        let first = lines.next().unwrap().to_string();
-        first + lines.next().filter(|line| line.starts_with("  ")).unwrap_or("")
-    };
-    assert!(row("normal").starts_with("normal (unreliable)"), "{}", run.out);
-    assert!(!row("exact").contains("unreliable"), "{}", run.out);
+    // The table is too wide for 80 columns: a row per method and model, on one line.
+    let row = |name: &str| run.out.lines().find(|line| line.starts_with(name)).unwrap().to_string();
+    let lines: Vec<&str> = run.out.lines().skip(2).take_while(|line| !line.is_empty()).collect();
+    assert_eq!(lines.len() % 2, 0, "a head, two models a method, and what marks mean: {lines:?}");
+    let chosen = lines[1..].iter().filter(|line| line.ends_with('*')).count();
+    assert_eq!(chosen, lines.len() / 2 - 1, "{lines:?}");
+    assert!(lines.iter().all(|line| line.chars().count() <= 80), "{}", run.out);
+    assert!(row("normal").starts_with("normal ! "), "{}", run.out);
+    assert!(!row("exact").contains('!'), "{}", run.out);
+    assert!(run.out.contains("! a method that is not to be trusted"), "{}", run.out);
     assert!(run.out.contains("unreliable [not-normal]"), "{}", run.out);
     for name in ["product of local", "upsampled mean ", "upsampled median", "cmc-is", "exact"] {
         assert!(row(name).contains(" ± "), "{name}: {}", run.out);

@@ -183,7 +183,7 @@ fn data_that_no_study_can_be_made_of() {
     for (arguments, parts) in [
         (&["no.csv"][..], &["no.csv: there is no such file; check `no.csv`"][..]),
         (&["no/*.csv"], &["the pattern `no/*.csv` matches no file"]),
-        (&["d.xlsx"], &["d.xlsx: the ending is none of .csv"]),
+        (&["d.xlsx"], &["d.xlsx: workbooks (.xlsx) are not read"]),
         (&["ragged.csv"], &["ragged.csv, line 2: this line has 1 value"]),
         (&["d.csv", "--outcome", "yy"], &["d.csv: there is no column `yy`; did you mean `y`?"]),
         (

@@ -58,9 +58,16 @@ fn what_is_wrong_is_said() {
     fails(&["r.json", "--kind", "prior-scale"], &["--prior-scale"]);
     fails(&["r.json", "--kind", "all"], &["-o"]);
     fails(&["r.json", "-o", "x.jpeg"], &["x.jpeg", ".svg or .png"]);
+    // What it reads stays, by whatever name.
+    folder.write("r.svg", folder.read("r.json"));
+    fails(&["r.svg", "-o", "./r.svg"], &["r.svg", "is read here"]);
+    folder.write("f/shards.svg", folder.read("r.json"));
+    fails(&["f/shards.svg", "--kind", "all", "-o", "f"], &["shards.svg", "is read here"]);
+    assert_eq!(folder.read("r.svg"), folder.read("r.json"));
+    assert_eq!(folder.read("f/shards.svg"), folder.read("r.json"));
     fails(&["r.json", "--kind", "parameters", "--model", "nobody"], &["`nobody`", "`null`"]);
     fails(&["nothing.json"], &["nothing.json", "no such file"]);
-    fails(&["s.toml"], &["s.toml"]);
+    fails(&["s.toml"], &["s.toml", "it is not JSON", "print with --json"]);
     folder.write("other.json", "{\"version\": 7}");
     fails(&["other.json"], &["other.json", "version 7"]);
     folder.write("bytes.json", [0xff, 0xfe]);
@@ -95,6 +102,57 @@ fn a_page_is_written_beside_the_result() {
     for part in ["probabilities, evidence", "inclusion, models", "Examples:"] {
         assert!(run.out.contains(part), "{part}");
     }
+}
+
+#[test]
+fn studies_and_data_are_not_written_over() {
+    let folder = Folder::with(&format!("{STUDY}{NULL}"), &data());
+    let select = STUDY.split("[[model]]").next().unwrap().to_string()
+        + "[select]\noutcome = \"y\"\nfamily = \"logistic\"\ncandidates = \"x\"\n";
+    folder.write("select.toml", &select);
+    // Data whose name is one that a page, a table or draws could have.
+    folder.write("d/groups.csv", data());
+    let study = folder.read("s.toml").replace("d.csv", "d/groups.csv");
+    folder.write("grouped.toml", study);
+    let of = |name: &str| folder.read(name);
+    let files = ["s.toml", "select.toml", "d.csv", "d/groups.csv", "grouped.toml"];
+    let before = files.map(of);
+    let (here, read) = ("this file is read here", "is read here");
+    for (arguments, parts) in [
+        (&["compare", "s.toml", "--report", "./s.toml"][..], &["s.toml", here][..]),
+        (&["compare", "s.toml", "--report", "d.csv"], &["d.csv", here]),
+        (
+            &["compare", "s.toml", "--data", "d/*.csv", "--report", "d/groups.csv"],
+            &["groups.csv", read],
+        ),
+        (&["compare", "s.toml", "--report", "page.txt"], &["page.txt", "ends in .html"]),
+        (&["compare", "s.toml", "--report", "page"], &["page", "ends in .html"]),
+        (&["select", "select.toml", "--report", "select.toml"], &["select.toml", here]),
+        (&["select", "select.toml", "--report", "d.csv"], &["d.csv", here]),
+        (&["sweep", "s.toml", "--report", "s.toml"], &["s.toml", here]),
+        (&["sweep", "s.toml", "--report", "d.csv"], &["d.csv", here]),
+        (&["sweep", "grouped.toml", "--out", "d"], &["groups.csv", read]),
+        (&["schema", "s.toml", "--force", "--out", "d.csv"], &["d.csv", here]),
+        (&["schema", "s.toml", "--force", "--out", "s.toml"], &["s.toml", here]),
+    ] {
+        folder.run(arguments).failed(&format!("{arguments:?}"), 2, parts);
+        assert_eq!(files.map(of), before, "{arguments:?}");
+    }
+    // Draws of the model `m` beside data of that name.
+    let out = folder.path("w/m.parquet");
+    std::fs::create_dir_all(folder.path("w")).unwrap();
+    std::fs::copy(super::shipped("sim2.parquet"), &out).unwrap();
+    folder.write(
+        "w.toml",
+        "[data]\npath = \"w/m.parquet\"\n[[model]]\nname = \"m\"\nformula = \"y ~ x1\"\nfamily = \"logistic\"\n",
+    );
+    let bytes = std::fs::read(&out).unwrap();
+    let run = folder.run(&["compare", "w.toml", "--posterior", "w"]);
+    run.failed("draws over data", 2, &["m.parquet", read]);
+    assert_eq!(std::fs::read(&out).unwrap(), bytes);
+    let run = folder.run(&["compare", "w.toml", "--posterior", "elsewhere", "--report", "p.HTM"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(folder.path("elsewhere/m.parquet").is_file() && folder.path("p.HTM").is_file());
 }
 
 #[test]

@@ -22,6 +22,15 @@ fn tables_json_and_files_say_the_same() {
     {
         assert!(text.out.contains(part), "{part}: {}", text.out);
     }
+    // Tables have a row on a line of its own, which begins with the method; unsplit there is no overlap.
+    let heads: Vec<&str> = text.out.lines().filter(|line| line.starts_with("method ")).collect();
+    assert_eq!(heads.len(), 3, "{}", text.out);
+    assert!(heads[0].contains("log I %"), "{heads:?}");
+    let tables = text.out.lines().skip_while(|line| !line.starts_with("Split by"));
+    for line in tables.take_while(|line| !line.starts_with("CPU time")) {
+        assert!(line.chars().count() <= 80 && !line.starts_with(' '), "{line}");
+        assert!(!line.contains("e-1") && !line.contains("e-2"), "{line}");
+    }
     let json = folder.run(&[SWEEP, &["--out", "found", "--json"]].concat());
     let found: Value = serde_json::from_str(&json.out).unwrap();
     for advice in found["advice"].as_array().unwrap() {
@@ -38,7 +47,20 @@ fn tables_json_and_files_say_the_same() {
     assert_eq!(cells.lines().count(), 1 + 9 * methods * 2);
     let columns = |line: &str| line.split(',').count();
     assert!(cells.lines().all(|line| columns(line) == columns(cells.lines().next().unwrap())));
-    assert_eq!(folder.read("found/groups.csv").lines().count(), 1 + 3 * methods * 2);
+    let groups = folder.read("found/groups.csv");
+    assert_eq!(groups.lines().count(), 1 + 3 * methods * 2);
+    // Scores that are no evidences stand apart from means of log evidences.
+    let head: Vec<&str> = groups.lines().next().unwrap().split(',').collect();
+    let at = |name: &str| head.iter().position(|column| *column == name).unwrap();
+    for line in groups.lines().skip(1) {
+        let cells: Vec<&str> = line.split(',').collect();
+        let scored = ["majority vote", "Borda count"].contains(&cells[at("method")]);
+        assert_eq!(
+            (cells[at("score")].is_empty(), cells[at("mean")].is_empty()),
+            (!scored, scored),
+            "{line}"
+        );
+    }
 }
 
 #[test]
@@ -151,8 +173,31 @@ fn a_combination_that_fails_is_told_and_the_rest_goes_on() {
     for group in failed.filter(|g| g["score"] == "log evidence") {
         assert_eq!(group["shards"], 6, "{group}");
     }
-    assert!(found["warnings"].as_array().unwrap().iter().any(|w| w["code"] == "failed"));
+    let warnings: Vec<&Value> =
+        found["warnings"].as_array().unwrap().iter().filter(|w| w["code"] == "failed").collect();
+    let messages: Vec<&str> = warnings.iter().map(|w| w["message"].as_str().unwrap()).collect();
+    // What fails for one reason is told once, with the reason.
+    assert!(messages.iter().any(|m| m.contains("`normal`, `normal-uncorrected`")), "{messages:?}");
+    for (warning, message) in warnings.iter().zip(&messages) {
+        let why = message.split_once("(by random): ").expect("a reason").1;
+        assert!(message.contains("partitions into 6 shards") && why.len() > 20, "{message}");
+        if message.contains("all 2 partitions") {
+            assert!(!warning["advice"].as_str().unwrap().contains("other partitions"), "{warning}");
+        }
+    }
     let cell = found["cells"].as_array().unwrap().last().unwrap();
     let normal = &cell["combinations"][0];
     assert!(normal["error"].as_str().is_some() && normal["models"].as_array().unwrap().is_empty());
+    // Groups in which all failed have lines without numbers.
+    let run = folder.run(&[&arguments[..], &["--out", "found"]].concat());
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let groups = folder.read("found/groups.csv");
+    let whole = found["groups"].as_array().unwrap().iter().filter(|g| g["counted"] == 0);
+    assert!(whole.clone().count() > 0);
+    for group in whole {
+        let start = format!("random,6,{},", group["method"].as_str().unwrap());
+        let lines: Vec<&str> = groups.lines().filter(|l| l.starts_with(&start)).collect();
+        assert_eq!(lines.len(), 2, "a line per model: {start}");
+        assert!(lines.iter().all(|l| l.contains(",0,2,0,0,,,,")), "{lines:?}");
+    }
 }

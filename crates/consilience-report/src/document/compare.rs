@@ -181,9 +181,15 @@ impl Compare {
 }
 
 impl Agreement {
-    /// How far χ² is from what chance gives, in standard deviations (Wilson and Hilferty's cube root); it needs no minimum of
-    /// rows as a p-value does.
+    /// Whether the shard has too few rows for χ² to say anything.
+    pub fn is_of_few_rows(&self) -> bool {
+        self.p_value.is_none() && self.degrees_of_freedom > 0.0
+    }
+
+    /// How far χ² is from what chance gives, in standard deviations (Wilson and Hilferty's cube root). Of few rows χ² is not
+    /// distributed as its name says, and is large by chance alone: there is no p-value then, and no surprise either.
     pub fn surprise(&self) -> Option<f64> {
+        self.p_value?;
         let spread = 2.0 / (9.0 * self.degrees_of_freedom);
         let z =
             ((self.chi_square / self.degrees_of_freedom).cbrt() - (1.0 - spread)) / spread.sqrt();
@@ -199,11 +205,13 @@ mod tests {
     fn surprise_is_about_normal() {
         // χ² of 10 degrees of freedom: its 97.5% quantile is 20.483, its median 9.342.
         let of = |chi_square, degrees_of_freedom| {
-            Agreement { chi_square, degrees_of_freedom, p_value: None }.surprise()
+            Agreement { chi_square, degrees_of_freedom, p_value: Some(0.5) }.surprise()
         };
         assert!((of(20.483, 10.0).unwrap() - 1.96).abs() < 0.02);
         assert!(of(9.342, 10.0).unwrap().abs() < 0.02);
         assert_eq!(of(1.0, 0.0), None);
         assert_eq!(of(-1.0, 3.0), None);
+        let few = Agreement { chi_square: 900.0, degrees_of_freedom: 3.0, p_value: None };
+        assert!(few.surprise().is_none() && few.is_of_few_rows());
     }
 }

@@ -44,7 +44,12 @@ impl Document {
     /// # Errors
     /// If the text is none, with the key that is missing or wrong, or is of another version.
     pub fn read(text: &str) -> Result<Document, Error> {
-        let head: Head = parse(text)?;
+        let head: Head = parse(text).map_err(|error| match serde_json::from_str::<IgnoredAny>(text) {
+            Ok(_) => error,
+            Err(why) => Error::Document(format!(
+                "it is not JSON ({why}): give the document that compare, select or sweep print with --json, or write with --out"
+            )),
+        })?;
         let Some(version) = head.version else {
             return Err(Error::Document(
                 "it has no key `version`: it is not a JSON document of compare, select or sweep"

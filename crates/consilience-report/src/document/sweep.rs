@@ -25,6 +25,17 @@ pub(crate) struct Sweep {
 pub(crate) struct Reference {
     pub method: String,
     pub log_evidence: Vec<Estimate>,
+    /// Documents of early versions do not say it.
+    #[serde(default)]
+    best: Option<usize>,
+    #[serde(default = "yes")]
+    pub tells_best: bool,
+    #[serde(default = "yes")]
+    pub tells_tenth_nat: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -126,10 +137,13 @@ pub(super) fn read(text: &str) -> Result<Sweep, Error> {
 }
 
 impl Sweep {
-    /// The model that the reference chooses.
+    /// The model that the reference chooses: that which the document names, or the first of those with the highest evidence.
     pub fn best(&self) -> usize {
-        let values = self.reference.log_evidence.iter().map(|e| e.value).enumerate();
-        values.max_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(i, _)| i)
+        let named = self.reference.best.filter(|k| *k < self.models.len());
+        let value = |k: usize| self.reference.log_evidence[k].value;
+        let highest =
+            || (0..self.models.len()).rev().max_by(|&a, &b| value(a).total_cmp(&value(b)));
+        named.or_else(highest).unwrap_or(0)
     }
 
     /// Methods in the order of the document: combinations, then whatever else is grouped.

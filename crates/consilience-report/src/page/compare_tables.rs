@@ -111,7 +111,7 @@ fn items(table: &mut Table, mut items: Vec<Item>) {
 pub(super) fn shards(document: &Document, d: &Compare) -> Table {
     let head = ["shard", "nats for the best model", "95% from", "to"];
     let mut table = Table::new(
-        "Log evidence on the shard alone, the best model's less the next one's; the largest first.",
+        "Log evidence on the shard alone, the best model's less the next one's; the farthest from 0 first.",
         &head,
     );
     if let Some(other) = d.second() {
@@ -123,7 +123,7 @@ pub(super) fn shards(document: &Document, d: &Compare) -> Table {
 pub(super) fn leave_one_out(document: &Document, d: &Compare) -> Table {
     let head = ["shard", "nats that it adds for the best", "95% from", "to"];
     let mut table = Table::new(
-        "What the log Bayes factor of the best model against the next would lose; the largest first.",
+        "What the log Bayes factor of the best model against the next would lose without the shard; the farthest from 0 first.",
         &head,
     );
     let Some(other) = d.second() else { return table };
@@ -158,11 +158,13 @@ pub(super) fn agreement(document: &Document, d: &Compare) -> Table {
     for (m, model) in d.models.iter().enumerate() {
         for (s, shard) in model.shards.iter().enumerate() {
             if let Some(a) = &shard.agreement {
-                all.push((a.surprise().unwrap_or(0.0), m, s, shard.rows, a));
+                all.push((a.surprise(), m, s, shard.rows, a));
             }
         }
     }
-    all.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)).then(a.2.cmp(&b.2)));
+    // Those of too few rows come last.
+    let size = |surprise: Option<f64>| surprise.unwrap_or(f64::NEG_INFINITY);
+    all.sort_by(|a, b| size(b.0).total_cmp(&size(a.0)).then(a.1.cmp(&b.1)).then(a.2.cmp(&b.2)));
     let more = all.len();
     all.truncate(50);
     if more > all.len() {
@@ -176,7 +178,7 @@ pub(super) fn agreement(document: &Document, d: &Compare) -> Table {
             fixed(a.chi_square, 2),
             significant(a.degrees_of_freedom, 3),
             a.p_value.map_or_else(|| "too few rows".into(), |p| significant(p, 3)),
-            fixed(surprise, 2),
+            surprise.map_or_else(|| "–".into(), |s| fixed(s, 2)),
         ]);
     }
     table

@@ -61,11 +61,24 @@ pub(super) fn content(document: &Document, d: &Sweep) -> Parts {
 
 fn answer(d: &Sweep) -> String {
     let best = &d.models[d.best()];
-    let mut out = format!(
-        "<p>By the reference ({}) the data support <strong>{}</strong>.</p>\n",
-        escape(&shortened(&d.reference.method)),
-        escape(&shortened(best))
-    );
+    let reference = escape(&shortened(&d.reference.method));
+    let mut out = if d.reference.tells_best || d.models.len() == 1 {
+        format!(
+            "<p>By the reference ({reference}) the data support <strong>{}</strong>.</p>\n",
+            escape(&shortened(best))
+        )
+    } else {
+        format!(
+            "<p>The reference ({reference}) does not tell which of its best models is better; none of them has a higher log evidence than <strong>{}</strong>.</p>\n",
+            escape(&shortened(best))
+        )
+    };
+    if !d.reference.tells_tenth_nat {
+        return out
+            + &paragraph(
+                "Its standard error is too large to tell errors of 0.1 nat, so that nothing is said here of how far combinations go.",
+            );
+    }
     // A way to split a sentence: how far each combination goes.
     for by in d.by.iter().take(6) {
         let reach = |a: &Advice| {
@@ -117,13 +130,17 @@ fn advice(d: &Sweep) -> String {
     ];
     let mut table = Table::new("How many shards each method stands.", &head);
     table.words = vec![1];
-    let shown = |n: Option<u64>| n.map_or_else(|| "none".into(), |n| grouped(n as f64));
+    let shown = |n: Option<u64>, told: bool| match n {
+        Some(n) => grouped(n as f64),
+        None if told => "none".into(),
+        None => "cannot be told".into(),
+    };
     for a in &d.advice {
         table.rows.push(vec![
             a.method.clone(),
             a.by.clone(),
-            shown(a.within_tenth_nat),
-            shown(a.same_choice),
+            shown(a.within_tenth_nat, d.reference.tells_tenth_nat),
+            shown(a.same_choice, d.reference.tells_best),
         ]);
     }
     out + &table.html()
@@ -249,7 +266,7 @@ fn factors(d: &Sweep) -> Table {
 fn epsilons(d: &Sweep) -> Table {
     per_model(
         d,
-        "Errors of the shards' evidences (ε₁) and of the overlap (ε₂), in nats.",
+        "Errors of the overlap, in nats: the mean of |log I − log Î| (ε₁) and of log |I − Î| (ε₂); and log I as estimated.",
         &["ε₁", "ε₂", "log I"],
         |m| vec![shown(m.epsilon1), shown(m.epsilon2), shown(m.overlap)],
     )

@@ -9,6 +9,9 @@ use crate::estimate::Estimate;
 use crate::study::{Combine, Study};
 use serde::{Deserialize, Serialize};
 
+/// Overlaps that are smaller, in nats, are rounding errors of log evidences.
+const ROUNDING: f64 = 1e-9;
+
 /// What was found on one partition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
@@ -173,6 +176,12 @@ impl Cell {
         self.combinations.iter().find(|c| c.method == method)
     }
 
+    /// Takes out what a combination says here.
+    pub(super) fn take(&mut self, method: &str) -> Option<CellCombination> {
+        let place = self.combinations.iter().position(|c| c.method == method)?;
+        Some(self.combinations.remove(place))
+    }
+
     /// Whether it is the cell of this name.
     pub(crate) fn is(&self, name: &CellName) -> bool {
         self.by == name.by.to_string() && self.shards == name.shards && self.repeat == name.repeat
@@ -208,11 +217,13 @@ impl CellModel {
         let total = evidence.log_z.value;
         let bounds = evidence.summaries.as_deref().and_then(Bounds::of);
         let finite = |value: f64| value.is_finite().then_some(value);
+        // A shard alone has no overlap: what is left there is what rounding left.
+        let share = |overlap: f64| if overlap.abs() < ROUNDING { 0.0 } else { overlap / total };
         CellModel {
             log_evidence: evidence.log_z,
             shards: evidence.shards,
             overlap: evidence.overlap,
-            overlap_share: evidence.overlap.and_then(|overlap| finite(overlap.value / total)),
+            overlap_share: evidence.overlap.and_then(|overlap| finite(share(overlap.value))),
             correction: evidence.correction,
             shape_error: evidence.shape_error,
             log_a: bounds.as_ref().and_then(|b| finite(b.log_a)),

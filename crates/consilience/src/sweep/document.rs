@@ -2,17 +2,14 @@
 
 use super::Sweep;
 use super::cell::{Cell, CellTime};
+use super::failures::failures;
 use super::metrics::{self, CellGroup, FittedLine};
+use super::reference::{Reference, share_exact, take_exact};
 use super::verdict::{Advice, advice};
 use crate::compare::VERSION;
-use crate::estimate::Estimate;
-use crate::study::Combine;
-use crate::{Error, Level, Result, Warning};
+use crate::{Level, Result, Warning};
 use serde::Serialize;
 use std::fmt::Write;
-
-/// A reference whose own error is larger than this, in nats, blurs what is said about 0.1 nat.
-const BLUR: f64 = 0.03;
 
 /// Fewer partitions than this are a glimpse.
 const FEW: usize = 5;
@@ -51,15 +48,6 @@ pub struct Document {
     pub times: Option<Vec<Time>>,
 }
 
-/// What estimates are held against.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Reference {
-    /// `exact`, or `given`.
-    pub method: &'static str,
-    /// Every model's log evidence: of `exact` the mean over the repeats' seeds.
-    pub log_evidence: Vec<Estimate>,
-}
-
 /// What a partition took, in CPU seconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Time {
@@ -82,12 +70,13 @@ impl Document {
         times: Vec<Option<CellTime>>,
     ) -> Result<Document> {
         let mut warnings = Vec::new();
-        let reference = Reference::of(sweep, &cells, models.len(), &mut warnings)?;
-        share_exact(sweep, &mut cells);
-        let groups = metrics::groups(sweep, &cells, &reference.log_evidence);
+        let exact = take_exact(sweep, &mut cells);
+        let reference = Reference::of(sweep, &exact, models, &mut warnings)?;
+        share_exact(sweep, &mut cells, &exact);
+        let groups = metrics::groups(sweep, &cells, &reference);
         let lines = metrics::lines(&groups);
-        let advice = advice(sweep, &groups, &reference.log_evidence, models);
-        warnings.extend(failures(&groups));
+        let advice = advice(sweep, &groups, &reference, models);
+        warnings.extend(failures(sweep, &cells, &groups));
         if sweep.repeats < FEW {
             let message = format!(
                 "{} partition{} for each number of shards say little of what others would",
@@ -185,28 +174,35 @@ impl Document {
         out
     }
 
-    /// The groups as CSV: a line per way to split, number of shards, method and model.
+    /// The groups as CSV: a line per way to split, number of shards, method and model. Scores that are no evidences have a
+    /// column of their own.
     pub fn groups_csv(&self) -> String {
         let mut out = String::from(
-            "by,shards,method,model,counted,failed,unreliable,chosen,mean,sd,bias,rmse,rmse_percent,bias2_over_variance,epsilon1,epsilon2,overlap,overlap_share,correction,log_a,log_b,bayes_factor_mean,bayes_factor_sd,bayes_factor_rmse\n",
+            "by,shards,method,model,counted,failed,unreliable,chosen,score,mean,sd,bias,rmse,rmse_percent,bias2_over_variance,epsilon1,epsilon2,overlap,overlap_share,correction,log_a,log_b,bayes_factor_mean,bayes_factor_sd,bayes_factor_rmse\n",
         );
         for group in &self.groups {
-            for (k, model) in group.models.iter().enumerate() {
-                let (errors, factor) = (&model.errors, model.log_bayes_factor);
+            for (k, name) in self.models.iter().enumerate() {
+                // Where nobody got through there are no numbers, and a line that says so.
+                let model = group.models.get(k);
+                let errors = model.map(|m| &m.errors);
+                let evidence = errors.filter(|_| group.has_evidences());
+                let score = errors.filter(|_| !group.has_evidences()).map(|e| e.mean);
+                let factor = model.and_then(|m| m.log_bayes_factor);
                 let numbers = [
-                    Some(errors.mean),
-                    Some(errors.sd),
-                    errors.bias,
-                    errors.rmse,
-                    errors.rmse_percent,
-                    errors.bias2_over_variance,
-                    model.epsilon1,
-                    model.epsilon2,
-                    model.overlap,
-                    model.overlap_share,
-                    model.correction,
-                    model.log_a,
-                    model.log_b,
+                    score,
+                    evidence.map(|e| e.mean),
+                    evidence.map(|e| e.sd),
+                    errors.and_then(|e| e.bias),
+                    errors.and_then(|e| e.rmse),
+                    errors.and_then(|e| e.rmse_percent),
+                    errors.and_then(|e| e.bias2_over_variance),
+                    model.and_then(|m| m.epsilon1),
+                    model.and_then(|m| m.epsilon2),
+                    model.and_then(|m| m.overlap),
+                    model.and_then(|m| m.overlap_share),
+                    model.and_then(|m| m.correction),
+                    model.and_then(|m| m.log_a),
+                    model.and_then(|m| m.log_b),
                     factor.map(|f| f.mean),
                     factor.map(|f| f.sd),
                     factor.and_then(|f| f.rmse),
@@ -218,7 +214,7 @@ impl Document {
                     quoted(&group.by),
                     group.shards,
                     quoted(&group.method),
-                    quoted(&self.models[k]),
+                    quoted(name),
                     group.counted,
                     group.failed,
                     group.unreliable,
@@ -242,92 +238,4 @@ fn quoted(text: &str) -> String {
     } else {
         text.to_string()
     }
-}
-
-impl Reference {
-    fn of(
-        sweep: &Sweep,
-        cells: &[Cell],
-        models: usize,
-        warnings: &mut Vec<Warning>,
-    ) -> Result<Reference> {
-        if let Some(values) = &sweep.reference {
-            let log_evidence = values.iter().map(|&v| Estimate::new(v, 0.0)).collect();
-            return Ok(Reference { method: "given", log_evidence });
-        }
-        let exact: Vec<_> = cells.iter().filter_map(|c| c.combination("exact")).collect();
-        let found: Vec<_> = exact.iter().filter(|e| e.error.is_none()).collect();
-        if found.is_empty() {
-            let why =
-                exact.iter().find_map(|e| e.error.as_deref()).unwrap_or("it was not computed");
-            return Err(Error::numeric(format!(
-                "there is no reference to hold anything against: `exact` found none ({why}); give the true values by --reference"
-            )));
-        }
-        let of = |k: usize| {
-            let own: Vec<Estimate> = found.iter().map(|e| e.models[k].log_evidence).collect();
-            metrics::pooled(&own)
-        };
-        let log_evidence: Vec<Estimate> = (0..models).filter_map(of).collect();
-        if found.iter().any(|e| e.models.iter().any(|m| m.unreliable)) {
-            let message =
-                "`exact`, which all is held against, says of itself that it is not to be trusted";
-            let advice = "run `consilience compare` on this study to see why, or give the true values by --reference";
-            warnings.push(Warning::new(Level::Unreliable, "reference", message, advice));
-        }
-        let widest = log_evidence.iter().filter_map(|e| e.se).fold(0.0, f64::max);
-        if widest > BLUR {
-            let message = format!(
-                "the reference has the standard error {widest:.3}, so that errors below 0.1 nat cannot be told"
-            );
-            let advice = "lower se_target, or run more repeats";
-            warnings.push(
-                Warning::new(Level::Caution, "reference-error", message, advice).value(widest),
-            );
-        }
-        Ok(Reference { method: "exact", log_evidence })
-    }
-}
-
-/// What `exact` found with a seed stands in all cells of that seed: it does not depend on the split. Where it is
-/// only the reference, it stands in none.
-fn share_exact(sweep: &Sweep, cells: &mut [Cell]) {
-    let shown = sweep.combine.contains(&Combine::Exact);
-    let mut by_repeat = vec![None; sweep.repeats + 1];
-    for cell in cells.iter_mut() {
-        let place = cell.combinations.iter().position(|c| c.method == "exact");
-        if let Some(found) = place.map(|p| cell.combinations.remove(p)) {
-            by_repeat[cell.repeat].get_or_insert(found);
-        }
-    }
-    let asked = |method: &str| sweep.combine.iter().any(|c| c.name() == method);
-    for cell in cells.iter_mut() {
-        cell.combinations.retain(|c| asked(&c.method));
-        if !sweep.votes {
-            cell.votes.clear();
-            cell.votes_error = None;
-        }
-        cell.combinations.extend(by_repeat[cell.repeat].clone().filter(|_| shown));
-        let place = |method: &str| sweep.combine.iter().position(|c| c.name() == method);
-        cell.combinations.sort_by_key(|c| place(&c.method));
-    }
-}
-
-/// Combinations that did not get through.
-fn failures(groups: &[CellGroup]) -> Vec<Warning> {
-    let failed = groups.iter().filter(|g| g.failed > 0);
-    failed
-        .map(|g| {
-            let message = format!(
-                "`{}` failed on {} of {} partitions into {} shards (by {})",
-                g.method,
-                g.failed,
-                g.failed + g.counted,
-                g.shards,
-                g.by
-            );
-            let advice = "the cells of the JSON document say why; what is said of this group is of the others alone";
-            Warning::new(Level::Caution, "failed", message, advice).value(g.failed as f64)
-        })
-        .collect()
 }

@@ -2,10 +2,20 @@
 
 use super::Sweep;
 use super::cell::Cell;
+use super::reference::Reference;
 use crate::estimate::Estimate;
 use crate::study::Combine;
 use libm::{expm1, log};
 use serde::Serialize;
+
+/// The score of what estimates evidences.
+const EVIDENCE: &str = "log evidence";
+
+/// What estimates are held against: a log evidence per model, and the number of the best.
+struct Truth {
+    values: Vec<f64>,
+    best: usize,
+}
 
 /// All partitions of one way to split and number of shards, under one combination or vote.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -88,6 +98,13 @@ pub struct FittedLine {
     pub slope: f64,
 }
 
+impl CellGroup {
+    /// Whether its scores are log evidences.
+    pub fn has_evidences(&self) -> bool {
+        self.score == EVIDENCE
+    }
+}
+
 impl Errors {
     /// Of these estimates, against a reference if there is one.
     pub fn of(values: &[f64], reference: Option<f64>) -> Errors {
@@ -134,8 +151,18 @@ fn log_difference(log_i: f64, log_hat: f64) -> Option<f64> {
 }
 
 /// All groups of a sweep, in its order: combinations first, then votes.
-pub(super) fn groups(sweep: &Sweep, cells: &[Cell], reference: &[Estimate]) -> Vec<CellGroup> {
-    let truth: Vec<f64> = reference.iter().map(|r| r.value).collect();
+pub(super) fn groups(sweep: &Sweep, cells: &[Cell], reference: &Reference) -> Vec<CellGroup> {
+    let truth = &Truth {
+        values: reference.log_evidence.iter().map(|r| r.value).collect(),
+        best: reference.best,
+    };
+    // Votes that could not be counted on some partitions have a group there all the same.
+    let mut votes: Vec<(&str, &str)> = Vec::new();
+    for vote in cells.iter().flat_map(|c| &c.votes) {
+        if !votes.iter().any(|(method, _)| *method == vote.method) {
+            votes.push((&vote.method, &vote.score));
+        }
+    }
     let mut all = Vec::new();
     for by in &sweep.by {
         let by = by.to_string();
@@ -143,11 +170,10 @@ pub(super) fn groups(sweep: &Sweep, cells: &[Cell], reference: &[Estimate]) -> V
             let own: Vec<&Cell> =
                 cells.iter().filter(|c| c.by == by && c.shards == shards).collect();
             for method in &sweep.combine {
-                all.push(combination(&by, shards, *method, &own, &truth));
+                all.push(combination(&by, shards, *method, &own, truth));
             }
-            let votes = own.iter().find(|c| !c.votes.is_empty()).map(|c| &c.votes);
-            for vote in votes.into_iter().flatten() {
-                all.push(votes_of(&by, shards, &vote.method, &own, &truth));
+            for vote in &votes {
+                all.push(votes_of(&by, shards, *vote, &own, truth));
             }
         }
     }
@@ -159,7 +185,7 @@ fn combination(
     shards: usize,
     method: Combine,
     cells: &[&Cell],
-    truth: &[f64],
+    truth: &Truth,
 ) -> CellGroup {
     let asked = || cells.iter().filter_map(|c| c.combination(method.name()));
     let found: Vec<_> = asked().filter(|c| c.error.is_none()).collect();
@@ -170,18 +196,18 @@ fn combination(
         by: by.to_string(),
         shards,
         method: method.name().to_string(),
-        score: "log evidence".into(),
+        score: EVIDENCE.into(),
         counted: found.len(),
         failed,
         unreliable: found.iter().filter(|c| c.models.iter().any(|m| m.unreliable)).count(),
-        chosen: counts(truth.len(), found.iter().filter_map(|c| c.chooses)),
+        chosen: counts(truth.values.len(), found.iter().filter_map(|c| c.chooses)),
         models: scores(&values, truth, true),
     };
     for (k, model) in group.models.iter_mut().enumerate() {
         let own = || found.iter().map(|c| &c.models[k]);
         // The shards' own evidences are those of the partition: what is left is the overlap's error.
         let overlaps: Option<Vec<(f64, f64)>> =
-            own().map(|m| Some((truth[k] - m.shards?.value, m.overlap?.value))).collect();
+            own().map(|m| Some((truth.values[k] - m.shards?.value, m.overlap?.value))).collect();
         if let Some(overlaps) = overlaps {
             model.epsilon1 = mean(overlaps.iter().map(|(i, hat)| (i - hat).abs()));
             model.epsilon2 = mean_of_all(overlaps.iter().map(|(i, hat)| log_difference(*i, *hat)));
@@ -196,22 +222,27 @@ fn combination(
     group
 }
 
-fn votes_of(by: &str, shards: usize, method: &str, cells: &[&Cell], truth: &[f64]) -> CellGroup {
+fn votes_of(
+    by: &str,
+    shards: usize,
+    (method, score): (&str, &str),
+    cells: &[&Cell],
+    truth: &Truth,
+) -> CellGroup {
     let found: Vec<_> =
         cells.iter().filter_map(|c| c.votes.iter().find(|v| v.method == method)).collect();
-    let score = found.first().map(|v| v.score.clone()).unwrap_or_default();
     let values: Vec<Vec<f64>> =
         found.iter().map(|v| v.models.iter().map(|m| m.value).collect()).collect();
-    let models = scores(&values, truth, score == "log evidence");
+    let models = scores(&values, truth, score == EVIDENCE);
     CellGroup {
         by: by.to_string(),
         shards,
         method: method.to_string(),
-        score,
+        score: score.to_string(),
         counted: found.len(),
         failed: cells.len() - found.len(),
         unreliable: 0,
-        chosen: counts(truth.len(), found.iter().map(|v| v.chooses)),
+        chosen: counts(truth.values.len(), found.iter().map(|v| v.chooses)),
         models,
     }
 }
@@ -227,12 +258,20 @@ pub(super) fn best(values: &[f64]) -> usize {
     (0..values.len()).rev().max_by(|&a, &b| values[a].total_cmp(&values[b])).unwrap_or(0)
 }
 
+/// The model with the greatest evidence beside [`best`].
+pub(super) fn second(values: &[f64]) -> Option<usize> {
+    let first = best(values);
+    let others = (0..values.len()).rev().filter(|k| *k != first);
+    others.max_by(|&a, &b| values[a].total_cmp(&values[b]))
+}
+
 /// Every model's errors; `values` has the models of every partition.
-fn scores(values: &[Vec<f64>], truth: &[f64], are_evidences: bool) -> Vec<GroupModel> {
+fn scores(values: &[Vec<f64>], truth: &Truth, are_evidences: bool) -> Vec<GroupModel> {
     if values.is_empty() {
         return Vec::new();
     }
-    let best = best(truth);
+    let Truth { values: truth, best } = truth;
+    let best = *best;
     let of = |k: usize| {
         let own: Vec<f64> = values.iter().map(|v| v[k]).collect();
         let factors: Vec<f64> = values.iter().map(|v| v[best] - v[k]).collect();

@@ -6,15 +6,18 @@
 
 mod cell;
 mod document;
+mod failures;
 mod folder;
 mod metrics;
+mod reference;
 mod threads;
 mod verdict;
 
 pub use cell::{Cell, CellCombination, CellModel, CellTime, CellVote};
-pub use document::{Document, Reference};
+pub use document::Document;
 pub use folder::{CellStore, Folder};
 pub use metrics::{CellGroup, Errors, FittedLine, GroupModel};
+pub use reference::Reference;
 pub use threads::OnThreads;
 pub(crate) use threads::measured;
 pub use verdict::Advice;

@@ -21,7 +21,11 @@ fn files_that_are_not_there_or_of_no_known_kind() {
     for (what, study, parts) in [
         ("missing", path("e.csv"), &["e.csv: there is no such file", "start from here"][..]),
         ("pattern", path("p/*.csv"), &["the pattern `p/*.csv` matches no file; check it"]),
-        ("ending", path("d.xlsx"), &["d.xlsx: the ending is none of .csv", "convert it"]),
+        (
+            "workbook",
+            path("d.xlsx"),
+            &["d.xlsx: workbooks (.xlsx) are not read", "save the sheet as CSV"],
+        ),
         ("folder", path("sub"), &["sub: this is a directory", "`*.csv`"]),
         (
             "twice",
@@ -202,7 +206,7 @@ fn weights_that_are_none() {
             "all 0 in a shard",
             study.clone(),
             "y,x,w\n1,2,0\n0,3,1\n1,4,1\n0,5,1\n".into(),
-            &["every row of shard ", "weight 0; use fewer shards"],
+            &["every row of shard ", "weight 0 or no trials; use fewer shards"],
         ),
     ] {
         refused(what, &study, &data, parts);

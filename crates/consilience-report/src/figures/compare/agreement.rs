@@ -15,19 +15,35 @@ const STEPS: [(f64, f64, &str); 4] = [
     (f64::INFINITY, 1.0, "over 4: look at its rows"),
 ];
 
+/// What stands for shards of which nothing can be said.
+const FEW: &str = "too few rows to tell";
+
+/// What a cell shows of its shards.
+#[derive(Clone, Copy, PartialEq)]
+enum Shown {
+    /// No agreement is known.
+    Nothing,
+    /// All have too few rows.
+    FewRows,
+    /// The one that agrees the least of those that have enough, and how surprising it is.
+    Worst(usize, f64),
+}
+
 fn shade(surprise: f64) -> f64 {
     STEPS.iter().find(|s| surprise < s.0).map_or(1.0, |s| s.1)
 }
 
-/// The largest surprise of some shards, and the shard that has it.
-fn worst(document: &Compare, model: usize, from: usize, to: usize) -> Option<(usize, f64)> {
-    let shards =
-        document.models[model].shards.get(from..to.min(document.models[model].shards.len()))?;
-    let of = shards
-        .iter()
-        .enumerate()
-        .filter_map(|(i, s)| Some((from + i, s.agreement.as_ref()?.surprise()?)));
-    of.max_by(|a, b| a.1.total_cmp(&b.1))
+/// What to show of some shards.
+fn shown(document: &Compare, model: usize, from: usize, to: usize) -> Shown {
+    let all = &document.models[model].shards;
+    let shards = all.get(from..to.min(all.len())).unwrap_or(&[]).iter().enumerate();
+    let known = || shards.clone().filter_map(|(i, s)| Some((from + i, s.agreement.as_ref()?)));
+    let surprises = known().filter_map(|(shard, a)| Some((shard, a.surprise()?)));
+    match surprises.max_by(|a, b| a.1.total_cmp(&b.1)) {
+        Some((shard, surprise)) => Shown::Worst(shard, surprise),
+        None if known().any(|(_, a)| a.is_of_few_rows()) => Shown::FewRows,
+        None => Shown::Nothing,
+    }
 }
 
 pub(crate) fn agreement(view: &View, document: &Compare) -> Figure {
@@ -47,7 +63,16 @@ pub(crate) fn agreement(view: &View, document: &Compare) -> Figure {
     let cells = shards.min((room / 6.0) as usize).max(1);
     let wide = (room / cells as f64).min(40.0);
     let (tall, above) = (20.0, if narrow { 18.0 } else { 0.0 });
-    let top = key(&mut canvas) + 6.0;
+    let bounds = |cell: usize| (cell * shards / cells, (cell + 1) * shards / cells);
+    let grid: Vec<Vec<Shown>> = order
+        .iter()
+        .map(|i| {
+            let of = |cell| shown(document, *i, bounds(cell).0, bounds(cell).1);
+            (0..cells).map(of).collect()
+        })
+        .collect();
+    let few = grid.iter().flatten().filter(|s| **s == Shown::FewRows).count();
+    let top = key(&mut canvas, few > 0) + 6.0;
     let mut alarming = 0;
     for (row, i) in order.iter().enumerate() {
         let y = top + (tall + above + 2.0) * row as f64 + above;
@@ -58,14 +83,24 @@ pub(crate) fn agreement(view: &View, document: &Compare) -> Figure {
         }
         // What is as chance has it is one band: only what stands out has a mark of its own.
         canvas.rect(left, y, wide * cells as f64, tall, Ink::Series(1), STEPS[0].1);
-        for cell in 0..cells {
-            let (from, to) = (cell * shards / cells, (cell + 1) * shards / cells);
-            let x = left + wide * cell as f64;
-            let Some((shard, surprise)) = worst(document, *i, from, to) else {
+        // Neighbours of which nothing can be said are one mark, or a page of many models would be large.
+        let mut from = 0;
+        for run in grid[row].chunk_by(|a, b| a == b && !matches!(a, Shown::Worst(..))) {
+            let (x, wide_run) = (left + wide * from as f64, wide * run.len() as f64);
+            let words = format!("{}: {FEW}", name(*i));
+            match run[0] {
+                Shown::FewRows => {
+                    canvas.titled(&words, |canvas| neutral(canvas, x, y, wide_run, tall))
+                }
                 // Where nothing is known, the band is broken.
-                canvas.rect(x, y + 3.0, wide, tall - 6.0, Ink::Paper, 1.0);
-                continue;
-            };
+                Shown::Nothing => canvas.rect(x, y + 3.0, wide_run, tall - 6.0, Ink::Paper, 1.0),
+                Shown::Worst(..) => {}
+            }
+            from += run.len();
+        }
+        for (cell, shown) in grid[row].iter().enumerate() {
+            let x = left + wide * cell as f64;
+            let Shown::Worst(shard, surprise) = *shown else { continue };
             if surprise < STEPS[0].0 {
                 continue;
             }
@@ -101,14 +136,19 @@ pub(crate) fn agreement(view: &View, document: &Compare) -> Figure {
             "A heat map of {} by {}: how far each shard's parameters are from the consensus. {} over 4 standard deviations.",
             counted(order.len(), "model"),
             counted(shards, "shard"),
-            if alarming == 0 {
-                "No cell is".into()
-            } else {
-                format!("{} are", counted(alarming, "cell"))
+            match alarming {
+                0 => "No cell is".into(),
+                1 => "1 cell is".into(),
+                _ => format!("{} are", counted(alarming, "cell")),
             }
-        ),
+        ) + &match few {
+            0 => String::new(),
+            _ if few == order.len() * cells => " Every shard has too few rows to tell.".into(),
+            1 => " In 1 cell shards have too few rows to tell.".into(),
+            _ => format!(" In {} shards have too few rows to tell.", counted(few, "cell")),
+        },
         caption: format!(
-            "How far a shard's own data pull the parameters away from the consensus, in standard deviations of what chance gives: χ² of a score test, brought to the scale of a normal.{}{}",
+            "How far a shard's own data pull the parameters away from the consensus, in standard deviations of what chance gives: χ² of a score test, brought to the scale of a normal.{}{}{}",
             if several > 1 {
                 format!(
                     " A cell stands for {several} shards and shows the one that agrees the least."
@@ -116,23 +156,39 @@ pub(crate) fn agreement(view: &View, document: &Compare) -> Figure {
             } else {
                 String::new()
             },
+            if few > 0 {
+                " Where shards have fewer than 50 rows for each free parameter, χ² is large by chance alone and nothing is said."
+            } else {
+                ""
+            },
             crate::figures::rows::not_drawn(document.models.len(), "model")
         ),
         canvas,
     }
 }
 
+/// The mark of shards of which nothing can be said: grey, with a line that is seen in print.
+fn neutral(canvas: &mut Canvas, x: f64, y: f64, wide: f64, tall: f64) {
+    canvas.rect(x, y, wide, tall, Ink::Paper, 1.0);
+    canvas.rect(x, y, wide, tall, Ink::Muted, 0.22);
+    canvas.line((x, y + tall / 2.0), (x + wide, y + tall / 2.0), Ink::Muted, 1.0);
+}
+
 /// What the shades mean.
-fn key(canvas: &mut Canvas) -> f64 {
+fn key(canvas: &mut Canvas, few: bool) -> f64 {
     let (mut x, mut y) = (0.0, 13.0);
-    for (_, shade, words) in STEPS {
+    let shades = STEPS.iter().map(|(_, shade, words)| (Some(*shade), *words));
+    for (shade, words) in shades.chain(few.then_some((None, FEW))) {
         let wide = 22.0 + width(words, SMALL);
         if x > 0.0 && x + wide > canvas.width {
             x = 0.0;
             y += 19.0;
         }
-        canvas.rect(x, y - 11.0, 14.0, 14.0, Ink::Series(1), shade);
-        if shade >= 1.0 {
+        match shade {
+            Some(shade) => canvas.rect(x, y - 11.0, 14.0, 14.0, Ink::Series(1), shade),
+            None => neutral(canvas, x, y - 11.0, 14.0, 14.0),
+        }
+        if shade.is_some_and(|shade| shade >= 1.0) {
             canvas.line((x + 2.0, y - 9.0), (x + 12.0, y + 1.0), Ink::Text, 1.4);
             canvas.line((x + 2.0, y + 1.0), (x + 12.0, y - 9.0), Ink::Text, 1.4);
         }

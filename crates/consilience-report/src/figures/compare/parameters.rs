@@ -122,7 +122,7 @@ pub(crate) fn prior_scale(view: &View, document: &Compare) -> Figure {
     };
     let end = probabilities.draw(&mut canvas, end, 170.0);
     let against = Chart {
-        y_name: "log evidence less that of the best model (nats)",
+        y_name: "log evidence less that of the model best at 1 (nats)",
         upwards: Upwards::Linear,
         series: series(&|s, i| {
             Some(s.models.get(i)?.log_evidence.value - s.models.get(best)?.log_evidence.value)
@@ -142,7 +142,7 @@ pub(crate) fn prior_scale(view: &View, document: &Compare) -> Figure {
             "Lines of model probabilities and log evidences over the scale of the priors. {said}"
         ),
         caption: format!(
-            "The same comparison with narrower (left) and wider priors (right) on all coefficients; 1 is the study's own. {said}{}",
+            "The same comparison with narrower (left) and wider priors (right) on all coefficients; 1 is the study's own. Below, a line above 0 is ahead of the model that is best at 1. {said}{}",
             if document.models.len() > shown.len() {
                 format!(" The likeliest {} models are drawn.", shown.len())
             } else {

@@ -164,10 +164,8 @@ pub(crate) fn leave_one_out(view: &View, document: &Compare) -> Figure {
     let flips = document.leave_one_out.iter().flatten().filter(|w| w.best != best.name).count();
     let flips = match flips {
         0 => "Whichever shard is left out, the best model stays the same.".to_string(),
-        n => format!(
-            "Another model comes first when one of {} is left out.",
-            crate::text::counted(n, "shard")
-        ),
+        1 => "Another model comes first when one shard is left out.".to_string(),
+        n => format!("For each of {n} shards, another model comes first when it is left out."),
     };
     let lead = -next.log_bayes_factor.value;
     Figure {
