@@ -355,7 +355,7 @@ pub struct DrawsArguments {
 /// What to compute beside the comparison.
 #[derive(Debug, Args)]
 pub struct WishArguments {
-    /// Compare again with the scale (sd) of every coefficient's prior times each FACTOR, such as 0.5,2,5: does the ranking move? The priors of the intercept, log_sd and log_dispersion stay
+    /// Compare again with the scale (sd) of every coefficient's prior times each FACTOR, such as 0.5,2,5: does the ranking move? Priors of standard deviations of groups' effects go with them; those of the intercept, log_sd and log_dispersion stay
     #[arg(long, value_name = "FACTOR,…", value_delimiter = ',', value_parser = factor, allow_negative_numbers = true)]
     pub prior_scale: Vec<f64>,
     /// Show how far each shard pulls the log Bayes factors: the comparison without it (needs combine = exact)

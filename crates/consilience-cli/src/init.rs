@@ -51,7 +51,9 @@ fn read(files: &[PathBuf], wanted: &[String], data: &mut Data) -> Result<Table> 
     if found.iter().any(|one| one.cause == Cause::DecimalComma) {
         data.decimal = ',';
     }
-    for word in found.iter().filter(|one| one.certain).flat_map(Misread::words) {
+    // Units and dates leave a column text whatever is missing in it.
+    let mended = |one: &&Misread| one.certain && !matches!(one.cause, Cause::Unit | Cause::Date);
+    for word in found.iter().filter(mended).flat_map(Misread::words) {
         if !data.na.contains(word) {
             data.na.push(word.clone());
         }

@@ -24,6 +24,7 @@ mod shell;
 mod simulate;
 mod sites;
 mod slurm;
+mod sources;
 mod sweep;
 mod text;
 
@@ -36,6 +37,7 @@ use consilience::draft;
 use consilience::plan::{Extras, Plan};
 use consilience::study::{Schedule, StudyFile};
 use consilience::{Error, Result};
+use sources::Sources;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -140,12 +142,16 @@ fn plan_of(study: StudyFile, arguments: &StudyArguments, bar: &progress::Bar) ->
 
 fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     let start = Instant::now();
+    let output = &arguments.output;
+    let sources = Sources::of_study(&arguments.study.study, &arguments.study.overrides());
+    output.page.check(&sources)?;
+    sources.spare_in(arguments.out.as_ref(), &["result.json"])?;
+    sources.spare_draws(output.posterior.as_ref())?;
+    sources.spare_draws(arguments.draws.keep_draws.as_ref())?;
     // A folder that cannot be written to should be known before the work, not after it.
     if let Some(folder) = &arguments.out {
         draft::make_folder(folder)?;
     }
-    let output = &arguments.output;
-    output.page.check()?;
     let bar = progress::Bar::new(!output.quiet);
     let mut comparison = match arguments.engine.engine {
         slurm::EngineName::Threads => {

@@ -2,6 +2,7 @@
 
 use crate::arguments::SchemaArguments;
 use crate::progress::Bar;
+use crate::sources::Sources;
 use consilience::data::Codebook;
 use consilience::draft;
 use consilience::plan::Plan;
@@ -14,6 +15,9 @@ pub fn write(arguments: &SchemaArguments) -> Result<String> {
     if let Some(out) = arguments.out.as_ref().filter(|out| !arguments.force && out.exists()) {
         let message = "this file is there already; name another, or replace it with --force";
         return Err(Error::input_at(Place::file(out), message));
+    }
+    if let Some(out) = &arguments.out {
+        Sources::of_study(&arguments.study.study, &arguments.study.overrides()).spare(out)?;
     }
     let codebook = codebook(arguments)?;
     let text = format!(

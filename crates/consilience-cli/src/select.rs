@@ -1,6 +1,7 @@
 //! A choice among many models as tables.
 
 use crate::arguments::{SelectArguments, count};
+use crate::sources::Sources;
 use crate::text::layout::{fitted, width};
 use crate::text::{self, bytes, counted, estimate, grouped, table};
 use crate::{UNRELIABLE, print, progress, slurm};
@@ -19,10 +20,12 @@ const BAR: f64 = 20.0;
 
 pub fn run(arguments: &SelectArguments) -> Result<ExitCode> {
     let start = Instant::now();
+    let sources = Sources::of_study(&arguments.study.study, &arguments.study.overrides());
+    arguments.page.check(&sources)?;
+    sources.spare_in(arguments.out.as_ref(), &["result.json"])?;
     if let Some(folder) = &arguments.out {
         draft::make_folder(folder)?;
     }
-    arguments.page.check()?;
     let mut study = StudyFile::read_with(&arguments.study.study, &arguments.study.overrides())?;
     let Some(select) = &mut study.study.select else {
         return Err(Error::input(format!(

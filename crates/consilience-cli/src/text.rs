@@ -98,7 +98,6 @@ fn models(comparison: &Comparison, tables: &Tables) -> String {
         "probability",
         "95% interval",
         "parameters",
-        "",
     ];
     let mut rows = vec![head.map(String::from)];
     let order = comparison.order();
@@ -117,19 +116,37 @@ fn models(comparison: &Comparison, tables: &Tables) -> String {
             probability(model.probability),
             model.probability_interval.map_or("unknown".into(), interval),
             free(model).to_string(),
-            if tables.bars { bar(model.probability) } else { String::new() },
         ]);
     }
-    fitted(&rows, &[2, 7, 4, 3, 9, 8], tables.width)
+    let probabilities: Vec<f64> = order.iter().map(|&i| comparison.models[i].probability).collect();
+    let drawn = tables.bars.then(|| with_bars(&rows, &probabilities, tables.width)).flatten();
+    drawn.unwrap_or_else(|| fitted(&rows, SPARE, tables.width))
 }
 
-/// How wide the bar of a probability of 1 is.
-const BAR: f64 = 20.0;
+/// Columns of the models that can be done without, the most important first: the log Bayes factor, the interval, odds, what
+/// is against a model, the prior and the number of parameters.
+const SPARE: &[usize] = &[2, 7, 4, 3, 8];
 
-/// A probability as a bar.
-fn bar(p: f64) -> String {
-    let filled = (p.clamp(0.0, 1.0) * BAR).round() as usize;
-    format!("{}{}", "█".repeat(filled), "·".repeat(BAR as usize - filled))
+/// The table with a bar beside the probabilities, if there is room for one: a long one beside all that is said, or a
+/// short one beside log Bayes factors and intervals.
+fn with_bars(rows: &[[String; 9]], probabilities: &[f64], width: usize) -> Option<String> {
+    let bars = 9;
+    let long: &[usize] = &[2, 7, 4, 3, bars, 8];
+    let short: &[usize] = &[2, 7, bars, 4, 3, 8];
+    [(20, long), (8, short)].into_iter().find_map(|(length, spare)| {
+        let cells =
+            std::iter::once(String::new()).chain(probabilities.iter().map(|p| bar(*p, length)));
+        let rows: Vec<Vec<String>> =
+            rows.iter().zip(cells).map(|(row, bar)| [&row[..], &[bar]].concat()).collect();
+        let table = layout::whole(&rows, spare, width)?;
+        table.contains(['█', '·']).then_some(table)
+    })
+}
+
+/// A probability as a bar; that of 1 is so long.
+fn bar(p: f64, length: usize) -> String {
+    let filled = (p.clamp(0.0, 1.0) * length as f64).round() as usize;
+    format!("{}{}", "█".repeat(filled), "·".repeat(length - filled))
 }
 
 fn free(model: &ModelResult) -> usize {
@@ -254,6 +271,67 @@ pub fn distrust(width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bars_stand_where_there_is_room() {
+        let row = |cells: [&str; 9]| cells.map(String::from);
+        let table = |interval: &str| {
+            [
+                row([
+                    "model",
+                    "log evidence",
+                    "log Bayes factor",
+                    "against it",
+                    "odds",
+                    "prior",
+                    "probability",
+                    "95% interval",
+                    "parameters",
+                ]),
+                row([
+                    "one slope",
+                    "-147111.9812 ± 0.0071",
+                    "0 (best)",
+                    "",
+                    "",
+                    "",
+                    "0.9000",
+                    interval,
+                    "18",
+                ]),
+                row([
+                    "a slope per carrier",
+                    "-147546.42 ± 0.01",
+                    "-434.44 ± 0.01",
+                    "very strong",
+                    "1:9",
+                    "",
+                    "0.1000",
+                    interval,
+                    "34",
+                ]),
+            ]
+        };
+        let (plain, sure) = (table("0.8800 to 0.9200"), table(""));
+        let at = |rows: &[[String; 9]], width| with_bars(rows, &[0.9, 0.1], width);
+        let bars = |text: &str| text.chars().filter(|c| "█·".contains(*c)).count();
+        // All of it with a long bar, at 100 a short one.
+        let all = at(&plain, 160).unwrap();
+        assert!(bars(&all) == 40 && all.contains("very strong"), "{all}");
+        let hundred = at(&sure, 100).unwrap();
+        assert!(bars(&hundred) == 16 && hundred.contains("███████·"), "{hundred}");
+        assert!(hundred.contains("-434.44") && hundred.lines().all(|l| layout::measure(l) <= 100));
+        // Not in the place of what matters more.
+        assert_eq!(at(&plain, 80), None);
+        let short = plain.clone().map(|mut row| {
+            row[0].truncate(5);
+            row[1].truncate(10);
+            row[2].truncate(8);
+            row
+        });
+        let eighty = at(&short, 80).unwrap();
+        assert!(eighty.contains("0.8800 to 0.9200") && bars(&eighty) == 16, "{eighty}");
+    }
 
     #[test]
     fn numbers_read_well() {

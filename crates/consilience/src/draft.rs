@@ -181,7 +181,7 @@ pub fn make_folder(path: &Path) -> Result<()> {
 
 /// A model's name as the beginning of a file's; where it is not fit for that, a number that belongs to it
 /// keeps two such names apart.
-pub(crate) fn file_stem(model: &str) -> String {
+pub fn file_stem(model: &str) -> String {
     let fit = |c: char| if c.is_alphanumeric() { c } else { '-' };
     let slug: String = model.chars().take(60).map(fit).collect();
     let mark = if slug == model.replace(' ', "-") {

@@ -9,6 +9,7 @@ use crate::shell::word;
 use crate::sites::folder::Ended;
 use crate::sites::inbox::{Inbox, Wait};
 use crate::slurm::Detached;
+use crate::sources::Sources;
 use crate::text::{counted, grouped, table};
 use crate::{document, print, report};
 use arguments::{CombineArguments, SplitArguments, StatusArguments, WorkArguments};
@@ -236,7 +237,7 @@ pub fn combine(arguments: &CombineArguments) -> Result<ExitCode> {
     if !wishes.prior_scale.is_empty() {
         extras.prior_scales.clone_from(&wishes.prior_scale);
     }
-    output.page.check()?;
+    output.page.check(&Sources::default())?;
     extras.leave_one_out |= wishes.leave_one_out;
     extras.posterior = output.posterior.is_some();
     extras.shard_details = output.shard_details;

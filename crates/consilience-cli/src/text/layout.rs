@@ -36,16 +36,29 @@ pub fn table<R: AsRef<[String]>>(rows: &[R]) -> String {
 /// that there is room for.
 pub fn fitted<R: AsRef<[String]>>(rows: &[R], spare: &[usize], width: usize) -> String {
     let rows: Vec<&[String]> = rows.iter().map(AsRef::as_ref).collect();
+    whole(&rows, spare, width).unwrap_or_else(|| lines(&rows, &needed(&rows, spare), true))
+}
+
+/// Columns that cannot be done without. One of which there is nothing but a head says nothing.
+fn needed(rows: &[&[String]], spare: &[usize]) -> Vec<usize> {
     let columns = rows.first().map_or(0, |row| row.len());
-    // A column of which there is nothing but a head says nothing.
-    let empty = |j: usize| j > 0 && rows.len() > 1 && rows[1..].iter().all(|r| r[j].is_empty());
+    (0..columns).filter(|j| !empty(rows, *j) && !spare.contains(j)).collect()
+}
+
+fn empty(rows: &[&[String]], j: usize) -> bool {
+    j > 0 && rows.len() > 1 && rows[1..].iter().all(|r| r[j].is_empty())
+}
+
+/// The same with every row on one line; `None` where there is no room for that.
+pub fn whole<R: AsRef<[String]>>(rows: &[R], spare: &[usize], width: usize) -> Option<String> {
+    let rows: Vec<&[String]> = rows.iter().map(AsRef::as_ref).collect();
     let fits =
         |shown: &[usize]| lines(&rows, shown, false).lines().all(|line| measure(line) <= width);
-    let mut shown: Vec<usize> = (0..columns).filter(|j| !empty(*j) && !spare.contains(j)).collect();
+    let mut shown = needed(&rows, spare);
     if !fits(&shown) {
-        return lines(&rows, &shown, true);
+        return None;
     }
-    for &j in spare.iter().filter(|j| !empty(**j)) {
+    for &j in spare.iter().filter(|j| !empty(&rows, **j)) {
         let mut more = shown.clone();
         more.push(j);
         more.sort_unstable();
@@ -53,7 +66,7 @@ pub fn fitted<R: AsRef<[String]>>(rows: &[R], spare: &[usize], width: usize) -> 
             shown = more;
         }
     }
-    lines(&rows, &shown, false)
+    Some(lines(&rows, &shown, false))
 }
 
 /// The rows with these columns; the first in lines of its own if that is wanted.

@@ -225,7 +225,7 @@ fn complaint(array: &dyn Array, i: usize) -> String {
             "the integer {value} is beyond ±2^53 and cannot be represented exactly; store the column as text"
         )
     } else {
-        format!("`{value}` is not a finite number; store a null if it is missing")
+        super::inputs::not_finite(&value, "store a null")
     }
 }
 

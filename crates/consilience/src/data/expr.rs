@@ -80,6 +80,13 @@ pub enum Pairing {
     With,
 }
 
+impl Pairing {
+    /// Whether it is successes out of trials.
+    pub(crate) fn is_count(self) -> bool {
+        matches!(self, Pairing::Counts | Pairing::Trials)
+    }
+}
+
 /// Reads an expression inside another. Trees are walked by recursion, so one that comes from a file
 /// may not be deeper than one that comes from a formula.
 fn bounded<'de, D: serde::Deserializer<'de>>(reader: D) -> Result<Box<Expr>, D::Error> {

@@ -113,6 +113,15 @@ fn lanes(values: &[f64], start: f64, fold: impl Fn(f64, f64) -> f64) -> [f64; 8]
     lanes
 }
 
+/// The least and the greatest value, those that are missing or infinite aside; infinite where there is none.
+pub(super) fn extremes(values: &[f64]) -> (f64, f64) {
+    let low = |x: f64, y: f64| if y < x && y > f64::NEG_INFINITY { y } else { x };
+    let high = |x: f64, y: f64| if y > x && y < f64::INFINITY { y } else { x };
+    let least = lanes(values, f64::INFINITY, low).into_iter().fold(f64::INFINITY, f64::min);
+    let most = lanes(values, f64::NEG_INFINITY, high).into_iter();
+    (least, most.fold(f64::NEG_INFINITY, f64::max))
+}
+
 impl Moments {
     /// The moments of these values; a weight per value or 1 for all.
     pub(crate) fn of(values: &[f64], weights: Option<&[f64]>) -> Moments {

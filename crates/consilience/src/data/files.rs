@@ -32,6 +32,12 @@ pub(super) fn format_of(file: &Path) -> Result<FileFormat> {
         Some("csv" | "txt") => Ok(FileFormat::Text(TextFile { tabs: false, gzip })),
         Some("tsv") => Ok(FileFormat::Text(TextFile { tabs: true, gzip })),
         Some("parquet" | "pq") if !gzip => Ok(FileFormat::Parquet),
+        Some(ending @ ("xlsx" | "xls" | "xlsm" | "ods")) => {
+            let message = format!(
+                "workbooks (.{ending}) are not read; save the sheet as CSV or Parquet, and name that file"
+            );
+            Err(Error::input_at(Place::file(file), message))
+        }
         _ => {
             let message = "the ending is none of .csv .tsv .txt (also with .gz) .parquet .pq; rename the file, or convert it to one of these";
             Err(Error::input_at(Place::file(file), message))

@@ -285,11 +285,18 @@ fn refuse_non_finite(
 
 /// An error about a value that is not finite.
 pub(super) fn non_finite(file: &Path, name: &str, odd: &Odd) -> Error {
-    let message = format!(
-        "`{}` is not a finite number; leave the value empty or write NA if it is missing",
-        odd.value
-    );
+    let message = not_finite(&odd.value, "leave the value empty or write NA");
     Error::input_at(Place::file(file).line(u64::from(odd.line)).column(name), message)
+}
+
+/// What is said of such a value. What to store in its place depends on where it comes from.
+pub(super) fn not_finite(value: &str, instead: &str) -> String {
+    let infinite = value.trim_start_matches(['-', '+']).to_ascii_lowercase().starts_with("inf");
+    let bound = match infinite {
+        true => ", or if it says that there is no bound, in Surv(from, to, type = \"interval2\")",
+        false => "",
+    };
+    format!("`{value}` is not a finite number; {instead} if it is missing{bound}")
 }
 
 /// Makes text of what is text after all but was not read so: the way it is written in a text file, which

@@ -1,4 +1,5 @@
-//! Columns of text that were meant as numbers: decimal commas, and a few words among many numbers.
+//! Columns of text that were meant as numbers: decimal commas, numbers with a unit, dates, and a few words among many
+//! numbers.
 
 use super::number::parse_number;
 use super::table::{Column, Table};
@@ -14,6 +15,9 @@ const NUMBERS_PER_WORD: usize = 3;
 /// So many different numbers, or so many of which one has decimals, are no categories.
 const MANY: usize = 20;
 const MANY_WITH_DECIMALS: usize = 5;
+
+/// So many different ones are no categories either, if nearly every row has its own.
+pub(crate) const FEW: usize = 10;
 
 /// A column of text that seems to be one of numbers.
 #[derive(Debug, Clone)]
@@ -39,6 +43,10 @@ pub enum Cause {
     Thousands,
     /// Points before decimals, and commas are asked for.
     DecimalPoint,
+    /// A unit or a sign behind all numbers, as in `5kg` and `12%`, or before them, as in `$5`.
+    Unit,
+    /// Days.
+    Date,
     /// A few words.
     Words,
 }
@@ -51,13 +59,57 @@ pub fn misread(table: &Table, comma: bool) -> Vec<Misread> {
         _ => None,
     });
     let mut found: Vec<Misread> =
-        text.filter_map(|(name, levels)| Misread::of(name, levels, comma)).collect();
+        text.filter_map(|(name, levels)| Misread::of(name, levels, comma, table.rows())).collect();
     found.iter_mut().for_each(|one| one.look(table));
     found
 }
 
+/// Whether texts, found in so many rows, seem to be numbers with something at them, or dates.
+pub(crate) fn is_written(levels: &[String], rows: usize) -> bool {
+    Misread::of_written("", levels, rows).is_some()
+}
+
 impl Misread {
-    fn of(name: &str, levels: &[String], comma: bool) -> Option<Misread> {
+    fn of(name: &str, levels: &[String], comma: bool, rows: usize) -> Option<Misread> {
+        let one = Misread::of_numbers(name, levels, comma);
+        one.or_else(|| Misread::of_written(name, levels, rows))
+    }
+
+    /// Numbers with something at them, and dates. Few of them may be categories, as doses are.
+    fn of_written(name: &str, levels: &[String], rows: usize) -> Option<Misread> {
+        let mut unit: Option<(&str, &str)> = None;
+        let (mut units, mut dates, mut words) = (0, 0, Vec::new());
+        for level in levels {
+            let around = around_number(level);
+            if is_date(level) {
+                dates += 1;
+            } else if around.is_some_and(|around| *unit.get_or_insert(around) == around) {
+                units += 1;
+            } else if parse_number(level).is_some() {
+                continue;
+            } else if words.len() == MOST_WORDS {
+                return None;
+            } else {
+                words.push(level.clone());
+            }
+        }
+        let (cause, count) = match (units, dates) {
+            (count, 0) => (Cause::Unit, count),
+            (0, count) => (Cause::Date, count),
+            _ => return None,
+        };
+        let certain = count >= MANY || count > FEW && 2 * count > rows;
+        let many = count >= NUMBERS_PER_WORD * words.len().max(1);
+        (certain && many).then(|| Misread {
+            column: name.to_string(),
+            cause,
+            certain,
+            words,
+            first: None,
+        })
+    }
+
+    fn of_numbers(name: &str, levels: &[String], comma: bool) -> Option<Misread> {
         let (mut numbers, mut with_decimals, mut points) = (0, 0, 0);
         let (mut commas, mut thousands, mut words) = (0, 0, Vec::new());
         for level in levels {
@@ -106,6 +158,8 @@ impl Misread {
                     && (parse_number(level).is_some() || is_number_with_commas(level))
             }
             Cause::DecimalComma | Cause::Thousands => is_number_with_commas(level),
+            Cause::Unit => around_number(level).is_some(),
+            Cause::Date => is_date(level),
         }
     }
 
@@ -131,7 +185,7 @@ impl Misread {
     /// What is wrong, and what to do about it.
     fn message(&self) -> (String, String) {
         let word = self.first.as_ref().map_or("", |(_, word)| word);
-        let word = clip(word);
+        let word = &*clip(word);
         let categories = format!("factor({}) in the formulas if these are categories", self.column);
         match self.cause {
             Cause::DecimalComma => (
@@ -148,6 +202,22 @@ impl Misread {
                 format!("`{word}` has a point in it, and `data.decimal` is \",\""),
                 format!(
                     "leave `decimal` out if points stand before decimals, take the points out of the file if they part thousands, or write {categories}"
+                ),
+            ),
+            Cause::Unit => {
+                let (before, after) = around_number(word).unwrap_or_default();
+                let sign = if before.is_empty() { after } else { before }.trim();
+                (
+                    format!("`{word}` seems to be a number with `{sign}` written to it"),
+                    format!(
+                        "take `{sign}` out of the file, so that the column holds numbers, or write {categories}"
+                    ),
+                )
+            }
+            Cause::Date => (
+                format!("`{word}` seems to be a date, which is no number"),
+                format!(
+                    "make a column of numbers of it, as days since the first, or write {categories}"
                 ),
             ),
             Cause::Words => {
@@ -169,6 +239,55 @@ impl Misread {
         let place = self.first.map(|(place, _)| place).unwrap_or_default();
         Error::input_at(place, format!("{what}; {advice}"))
     }
+}
+
+/// What stands before and behind the number that a text is otherwise: a unit, a sign of per cent or of money. None if there
+/// is nothing, or more than that.
+fn around_number(text: &str) -> Option<(&str, &str)> {
+    const LONGEST: usize = 12;
+    let text = text.trim();
+    let is_digit = |c: char| c.is_ascii_digit();
+    let start = text.find(|c: char| is_digit(c) || matches!(c, '-' | '+' | '.'))?;
+    let end = text.rfind(is_digit)? + 1;
+    let (before, after) = (&text[..start], &text[end.max(start)..]);
+    let number = text.get(start..end)?;
+    let is_number = parse_number(number).is_some() || is_number_with_commas(number);
+    // Letters before a number make a name, as in `room 5`, and not a unit.
+    let sign = |c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-' | '#' | '(' | '[' | '/');
+    let fits = before.is_empty() != after.is_empty()
+        && before.chars().all(sign)
+        && before.len().max(after.len()) <= LONGEST;
+    (is_number && fits).then_some((before, after))
+}
+
+/// `2024-01-31`, `31.1.2024`, `1/31/24`, `31-Jan-2024`, with or without a time behind it.
+fn is_date(text: &str) -> bool {
+    const MONTHS: [&str; 12] =
+        ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+    let text = text.trim();
+    // The T before a time stands behind a digit; that of a month does not.
+    let ends = |(at, c): &(usize, char)| {
+        *c == ' ' || *c == 'T' && text[..*at].ends_with(|c: char| c.is_ascii_digit())
+    };
+    let (day, time) = match text.char_indices().find(ends) {
+        Some((at, _)) => (&text[..at], &text[at + 1..]),
+        None => (text, "0"),
+    };
+    let signs = |c: char| c.is_ascii_digit() || matches!(c, ':' | '.' | '+' | '-' | 'Z' | ' ');
+    let Some(sign) = ['-', '/', '.'].into_iter().find(|sign| day.matches(*sign).count() == 2)
+    else {
+        return false;
+    };
+    let parts: Vec<&str> = day.split(sign).collect();
+    let is_month = |part: &str| {
+        let start: String = part.to_lowercase().chars().take(3).collect();
+        MONTHS.contains(&start.as_str()) && part.chars().all(char::is_alphabetic)
+    };
+    let small = |part: &str| matches!(part.parse(), Ok(1..=31_u32)) && part.len() <= 2;
+    let year = |part: &str| matches!(part.len(), 2 | 4) && part.bytes().all(|b| b.is_ascii_digit());
+    let middle = small(parts[1]) || is_month(parts[1]);
+    let order = small(parts[0]) && year(parts[2]) || year(parts[0]) && small(parts[2]);
+    middle && order && time.starts_with(|c: char| c.is_ascii_digit()) && time.chars().all(signs)
 }
 
 /// Whether a text is a number if its commas part thousands or stand before decimals.
@@ -235,6 +354,44 @@ mod tests {
         assert_eq!(found(&["1.5", "2.5", "3"], false), None);
         assert_eq!(found(&["1.234,5", "2,5", "3"], true), Some((DecimalPoint, true)));
         assert_eq!(found(&["1,5", "2,5", "3", "4", "5", "-"], true), Some((Words, true)));
+    }
+
+    #[test]
+    fn numbers_with_units_and_dates_are_told_from_categories() {
+        use Cause::*;
+        let list = |one: &dyn Fn(usize) -> String, count: usize, rows: usize| {
+            let values: Vec<String> = (0..rows).map(|i| one(i % count)).collect();
+            found(&values.iter().map(String::as_str).collect::<Vec<_>>(), false)
+        };
+        for (one, cause) in [
+            ((&|i: usize| format!("{}kg", i + 1)) as &dyn Fn(usize) -> String, Unit),
+            (&|i: usize| format!("{i}.5 mg/l"), Unit),
+            (&|i: usize| format!("-{i}%"), Unit),
+            (&|i: usize| format!("$1,{i:03}.50"), Unit),
+            (&|i: usize| format!("<{i}"), Unit),
+            (&|i: usize| format!("2024-01-{:02}", i + 1), Date),
+            (&|i: usize| format!("{}/1/24", i + 1), Date),
+            (&|i: usize| format!("{}.12.2023", i + 1), Date),
+            (&|i: usize| format!("{}-OCT-2024", i + 1), Date),
+            (&|i: usize| format!("2024-01-31T{:02}:00:00Z", i), Date),
+        ] {
+            assert_eq!(list(one, 12, 15), Some((cause, true)), "{}", one(0));
+            assert_eq!(list(one, 20, 900), Some((cause, true)), "{}", one(0));
+            // Doses and visits are categories.
+            assert_eq!(list(one, 12, 90), None, "{}", one(0));
+            assert_eq!(list(one, 4, 4), None, "{}", one(0));
+        }
+        for one in [
+            (&|i: usize| format!("room {i}")) as &dyn Fn(usize) -> String,
+            &|i: usize| format!("S{i:03}"),
+            &|i: usize| format!("{i}{}", ["kg", "g", "lb", "t", "oz"][i % 5]),
+            &|i: usize| format!("{i}-{}", i + 5),
+            &|i: usize| format!("10.0.0.{i}"),
+            &|i: usize| format!("123-45-{i:04}"),
+            &|i: usize| format!("({i}"),
+        ] {
+            assert_eq!(list(one, 20, 20), None, "{}", one(0));
+        }
     }
 
     #[test]

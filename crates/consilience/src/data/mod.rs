@@ -34,6 +34,7 @@ mod recipe;
 mod records;
 mod schema;
 mod scratch;
+pub mod sentinel;
 mod shard_data;
 mod shard_file;
 pub mod source;
@@ -57,7 +58,7 @@ pub use expr::{Binary, Expr, Function, Pairing, Unary};
 pub use facts::{ColumnFact, Fact, GramFact, LevelCount, Levels, MAX_LEVELS, Moments, Word};
 pub use formula::Formula;
 pub use kmeans::ClusterOn;
-pub(crate) use number::{literal, parse_number};
+pub(crate) use number::{literal, parse_number, r_number};
 pub use poly::Basis;
 pub use recipe::{
     INTERCEPT, Ingredient, MAX_COLUMNS, Recipe, RecipeColumn, Response, ResponseKind, Variable,

@@ -45,7 +45,7 @@ pub struct Response {
     pub mean: f64,
     /// Their standard deviation, with n - 1 below.
     pub sd: f64,
-    /// The sum of the weights over all shards: the number of rows if there are none.
+    /// The observations of all shards: rows, each counted with its weight, or with its trials if the outcome counts them.
     pub weight: f64,
 }
 
@@ -120,6 +120,19 @@ pub struct Ingredient {
 pub const INTERCEPT: &str = "(Intercept)";
 
 impl Recipe {
+    /// Mean and standard deviation of the expression that a column of the design holds, and its text, by the moments of the
+    /// column: without what scale() makes of it. None of columns that are no number each, or a product.
+    pub(crate) fn unscaled(&self, number: usize, found: &Moments) -> Option<(String, [f64; 2])> {
+        let [part] = self.columns[number].parts[..] else { return None };
+        let Variable::Number(expr) = &self.variables[part.variable as usize] else { return None };
+        Some(match expr {
+            Expr::Scaled { expr, mean, sd } => {
+                (expr.to_string(), [mean + sd * found.mean, sd * found.sd()])
+            }
+            whole => (whole.to_string(), [found.mean, found.sd()]),
+        })
+    }
+
     /// The table's column that a column of the design is without any change, `Some(None)` for the intercept; `None`
     /// of any other.
     pub(crate) fn column_as_it_is(&self, number: usize) -> Option<Option<&str>> {

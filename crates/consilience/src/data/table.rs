@@ -13,7 +13,7 @@ pub const MISSING: u32 = u32::MAX;
 /// The values of one column. In a table of [`Table::complete_rows`] none is missing.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Column {
-    /// Finite numbers; NaN stands for a missing value and for nothing else.
+    /// Finite numbers; NaN stands for a missing value and for nothing else. Bounds of times may be infinite.
     Number(Vec<f64>),
     /// The same from a source that holds no more digits than these: half the memory.
     Single(Vec<f32>),
@@ -262,6 +262,16 @@ impl Table {
                 let place = Place { file: self.first_file(), ..Place::default() };
                 Err(Error::Input { place, message })
             }
+        }
+    }
+
+    /// Puts a number into these rows of a column of numbers.
+    pub(crate) fn fill(&mut self, name: &str, rows: &[usize], value: f64) {
+        let Some(at) = self.names.iter().position(|n| n == name) else { return };
+        match &mut self.columns[at] {
+            Column::Number(values) => rows.iter().for_each(|&row| values[row] = value),
+            Column::Single(values) => rows.iter().for_each(|&row| values[row] = value as f32),
+            Column::Text { .. } | Column::Logical(_) => {}
         }
     }
 

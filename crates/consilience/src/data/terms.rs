@@ -1,7 +1,7 @@
 //! R's algebra of terms: from a formula to the list of its terms, in R's order.
 
 use super::effects::Effects;
-use super::expr::Expr;
+use super::expr::{Expr, Pairing};
 use super::formula::{Formula, Right};
 use crate::error::suggestion;
 use crate::{Error, Result};
@@ -120,15 +120,48 @@ impl Formula {
             .filter(|(_, used)| *used)
             .map(|(v, _)| v)
             .collect();
-        if variables.contains(self.response()) {
-            return Err(Error::input(format!(
-                "in the formula {self}: the outcome {} also stands on the right side; remove it there",
-                self.response()
-            )));
+        let Encoder { offsets, effects, intercept, .. } = encoder;
+        let terms = Terms {
+            response: self.response().clone(),
+            variables,
+            terms,
+            intercept,
+            offsets,
+            effects,
+        };
+        match terms.explains_itself() {
+            None => Ok(terms),
+            Some((column, part)) => Err(Error::input(format!(
+                "in the formula {self}: the outcome {} also stands on the right side, as `{column}` in {part}, and would explain itself; remove it there",
+                terms.response
+            ))),
         }
-        let (response, intercept) = (self.response().clone(), encoder.intercept);
-        let Encoder { offsets, effects, .. } = encoder;
-        Ok(Terms { response, variables, terms, intercept, offsets, effects })
+    }
+}
+
+impl Terms {
+    /// A column of the outcome on the right side, and the part in which it stands, if the outcome would explain itself
+    /// by it. The number of trials is given and no outcome, and so is what a difference or a quotient is taken from: of
+    /// `I(after - before)` either column may stand on the right side, but not both.
+    fn explains_itself(&self) -> Option<(String, String)> {
+        let own = match &self.response {
+            Expr::Pairing(Pairing::Trials, successes, _) => successes.columns(),
+            other => other.columns(),
+        };
+        let slopes = self.effects.iter().flat_map(|effects| &effects.slope);
+        let groups = self.effects.iter().map(|effects| &effects.group);
+        let parts = self.variables.iter().chain(&self.offsets).chain(slopes).chain(groups);
+        let mut used = Vec::new();
+        for part in parts {
+            for column in part.columns().into_iter().filter(|c| own.contains(c)) {
+                if !used.iter().any(|(known, _)| *known == column) {
+                    used.push((column, part.to_string()));
+                }
+            }
+        }
+        let of_one_number = !matches!(self.response, Expr::Pairing(..));
+        let given = of_one_number && used.len() < own.len();
+        used.into_iter().next().filter(|_| !given)
     }
 }
 
@@ -352,12 +385,45 @@ mod tests {
         assert!(error("y ~ .^50").contains("more than 10000 terms"));
         let thirteen = (0..13).map(|i| format!("x{i}")).collect::<Vec<_>>().join("*");
         assert!(error(&format!("y ~ ({thirteen})^2")).contains("more than 10000 terms"));
-        assert!(error("y ~ x1 + y").contains("also stands on the right side"));
         let message = error("y ~ x1 + xx3");
         assert!(
             message.contains("at character 10") && message.contains("did you mean"),
             "{message}"
         );
+    }
+
+    #[test]
+    fn outcomes_do_not_explain_themselves() {
+        let all: Vec<String> = ["y", "s", "n", "x", "g"].map(String::from).into();
+        let terms = |text: &str| Formula::parse(text).unwrap().terms(&all, &[]);
+        for (text, part) in [
+            ("y ~ x + y", "`y` in y"),
+            ("y ~ I(y^2)", "`y` in I(y^2)"),
+            ("y ~ poly(y, 2)", "`y` in poly(y, 2)"),
+            ("log(y) ~ x:y", "`y` in y"),
+            ("g ~ I(g == \"yes\")", "`g` in I(g == \"yes\")"),
+            ("factor(g) ~ g", "`g` in g"),
+            ("ordered(g) ~ g", "`g` in g"),
+            ("y ~ x + offset(log(y))", "`y` in log(y)"),
+            ("y ~ x + (1 | y)", "`y` in y"),
+            ("y ~ x + (y | g)", "`y` in y"),
+            ("Surv(y, s) ~ y", "`y` in y"),
+            ("Surv(y, s) ~ x + s", "`s` in s"),
+            ("Surv(y, s, type = 'interval2') ~ s", "`s` in s"),
+            ("cbind(s, n) ~ s", "`s` in s"),
+            ("cbind(s, n) ~ n", "`n` in n"),
+            ("s/trials(n) ~ n + s", "`s` in s"),
+            ("I(s - n) ~ s + n", "`s` in s"),
+        ] {
+            let error = terms(text).map(|_| ()).unwrap_err().to_string();
+            let right = format!("also stands on the right side, as {part}, and would");
+            assert!(error.contains(&right), "{text}: {error}");
+        }
+        // What is given: trials, and what the outcome is a change from or a share of. And what is taken away again.
+        for text in ["s/trials(n) ~ n", "I(s - n) ~ n", "I(s/n) ~ log(n)", "y ~ x + y - y", "y ~ ."]
+        {
+            assert!(terms(text).is_ok(), "{text}");
+        }
     }
 
     #[test]

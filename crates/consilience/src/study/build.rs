@@ -2,8 +2,10 @@
 
 use super::{Lines, ModelSpec, PriorSpec, PriorTable, SplitBy, Study, StudyFile};
 use crate::Result;
+use crate::data::Formula;
 use crate::model::Family;
 use sha2::Digest;
+use std::collections::HashMap;
 use std::path::Path;
 
 impl Study {
@@ -44,6 +46,7 @@ impl Study {
     /// Adds a model.
     pub fn with(mut self, model: ModelSpec) -> Study {
         self.models.push(model);
+        name_apart(&mut self.models);
         self
     }
 
@@ -74,12 +77,36 @@ impl From<Study> for StudyFile {
     }
 }
 
+/// The name of a model of this formula: that as it is always written, so that blanks make no two of one.
+pub(super) fn default_name(formula: &str) -> String {
+    // A formula may run over lines; a name may not.
+    let plain = || formula.split_whitespace().collect::<Vec<_>>().join(" ");
+    Formula::parse(formula).map_or_else(|_| plain(), |formula| formula.to_string())
+}
+
+/// Adds the family to the names of models that go by one formula, and have several.
+pub(super) fn name_apart(models: &mut [ModelSpec]) {
+    let names: Vec<String> = models.iter().map(|model| default_name(&model.formula)).collect();
+    let full = |i: usize, models: &[ModelSpec]| format!("{} ({})", names[i], models[i].family);
+    let unnamed: Vec<usize> = (0..models.len())
+        .filter(|&i| models[i].name == names[i] || models[i].name == full(i, models))
+        .collect();
+    let mut families: HashMap<&str, Vec<Family>> = HashMap::new();
+    for &i in &unnamed {
+        families.entry(&names[i]).or_default().push(models[i].family);
+    }
+    for i in unnamed {
+        if families[names[i].as_str()].iter().any(|family| *family != models[i].family) {
+            models[i].name = full(i, models);
+        }
+    }
+}
+
 impl ModelSpec {
     /// A model that goes by its formula.
     pub fn new(formula: impl Into<String>, family: Family) -> ModelSpec {
         let formula = formula.into();
-        // A formula may run over lines; a name may not.
-        let name = formula.split_whitespace().collect::<Vec<_>>().join(" ");
+        let name = default_name(&formula);
         ModelSpec { name, formula, family, probability: None, prior: PriorTable::default() }
     }
 

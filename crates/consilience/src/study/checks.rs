@@ -1,5 +1,6 @@
 //! What holds for single values wherever they come from, and what holds for a study as a whole.
 
+use super::build::default_name;
 use super::keys::{COLUMN, COLUMNS, DECIMAL, EXAMPLE, NA, PATH, TERMS, shown};
 use super::written::{SEPARATOR, formula_fault, separates};
 use super::{
@@ -230,6 +231,16 @@ impl Study {
                     [Some(first), Some(second)] => format!(", on lines {first} and {second}"),
                     _ => String::new(),
                 };
+                let other = &self.models[first];
+                if (other.family, &other.prior) == (model.family, &model.prior)
+                    && default_name(&other.formula) == default_name(&model.formula)
+                {
+                    let message = format!(
+                        "two models are the same: `{}`{where_}; leave one out",
+                        clip(&model.name)
+                    );
+                    return Err(Error::input_at(Place::key(format!("model[{i}]")), message));
+                }
                 let message = format!(
                     "`model.name`: two models are called `{}`{where_}; give one of them another name",
                     clip(&model.name)

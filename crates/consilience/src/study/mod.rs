@@ -88,7 +88,11 @@ pub struct Study {
     #[serde(skip_serializing_if = "PriorTable::is_empty")]
     pub prior: PriorTable,
     /// `[[model]]`: at least one, no two of the same name; none where there is `[select]`.
-    #[serde(rename = "model", skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        rename = "model",
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "written::models"
+    )]
     pub models: Vec<ModelSpec>,
     /// `[select]`: a choice among many models in the place of those.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -220,7 +224,7 @@ impl Default for Split {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(from = "written::WrittenModel")]
 pub struct ModelSpec {
-    /// Its name: the formula, if none is given.
+    /// Its name: the formula, if none is given, with the family where models of several have that formula.
     pub name: String,
     /// The formula as it was written.
     pub formula: String,

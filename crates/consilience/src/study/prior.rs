@@ -3,7 +3,7 @@
 use super::{ModelSpec, Study, ties};
 use crate::data::level::same;
 use crate::error::{clip, nearest, suggestion};
-use crate::model::{GPrior, Prior, Tie};
+use crate::model::{GPrior, Prior, Tie, unknown_prior};
 use crate::{Error, Place, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,11 +52,15 @@ impl std::str::FromStr for PriorSpec {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<PriorSpec> {
-        if text.trim() == "flat" {
+        if text.trim().trim_end_matches("()").eq_ignore_ascii_case("flat") {
             return Ok(PriorSpec::flat(Role::Intercept));
         }
         if GPrior::is_meant(text) {
             return group_of(text);
+        }
+        // Those that are no prior of one parameter are named, too.
+        if let Some(error) = unknown_prior(text, &[&GPrior::NAMES[..], &["flat"]].concat()) {
+            return Err(error);
         }
         let Some((head, tail)) = text.rsplit_once(')') else {
             return text.parse().map(|prior: Prior| prior.into());

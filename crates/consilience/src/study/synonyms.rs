@@ -25,34 +25,98 @@ pub(super) fn no_family(key: &str, text: &str) -> String {
 }
 
 fn advice(typed: &str) -> String {
-    let bare = |name: &str| -> String {
-        name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
-    };
+    // `Gamma(link = "log")` and `student(df = 4)` say more than the name.
+    let (name, arguments) = typed.split_once('(').unwrap_or((typed, ""));
     // `gaussian()` and "negative_binomial" differ from ours by their signs alone.
-    let plain = bare(typed);
+    let plain = bare(name);
     let own = Family::ALL.into_iter().map(|family| (family.name(), family));
     let mut known = own.chain(Family::synonyms().iter().copied());
     let same = known.find(|(name, _)| bare(name) == plain).map(|(_, family)| family);
     let called = FAMILIES.iter().find(|(others, _)| others.contains(&plain.as_str()));
     if let Some(family) = same.or(called.map(|(_, family)| *family)) {
-        return format!("; write \"{family}\"");
+        return with_arguments(family, arguments);
     }
-    let other = match plain.as_str() {
-        "cox" | "coxph" => "; of times there are \"exponential\", \"weibull\" and \"log-normal\"",
-        "quasibinomial" | "quasipoisson" => {
-            "; there is no likelihood behind it: use \"negative-binomial\" for counts that vary more"
-        }
-        _ => "",
-    };
+    let other = absent(&plain);
     // A name of ours that is near is suggested anyway.
-    if !other.is_empty() || nearest(typed, Family::ALL.map(Family::name)).is_some() {
+    if !other.is_empty() || nearest(name, Family::ALL.map(Family::name)).is_some() {
         return other.to_string();
     }
-    let near = nearest(typed, Family::synonyms().iter().map(|(name, _)| *name));
+    let near = nearest(name, Family::synonyms().iter().map(|(name, _)| *name));
     let family = Family::synonyms().iter().find(|(name, _)| Some(*name) == near);
     family.map_or_else(String::new, |(name, family)| {
         format!("; did you mean `{name}`, which is \"{family}\"?")
     })
+}
+
+/// A name without signs, in lower case.
+fn bare(name: &str) -> String {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// What to write for a family that has a link or degrees of freedom behind its name.
+fn with_arguments(family: Family, arguments: &str) -> String {
+    let inside = arguments.trim_end().trim_end_matches(')');
+    let link = inside.split_once("link").map_or(inside, |(_, link)| link);
+    let link = bare(link);
+    let family = match (family, link.as_str()) {
+        (Family::Logistic, "probit") => Family::Probit,
+        (Family::CumulativeLogit, "probit") => Family::CumulativeProbit,
+        _ => family,
+    };
+    let mut said = format!("; write \"{family}\"");
+    let number = inside.rsplit(['=', ' ']).next().and_then(|number| number.parse::<f64>().ok());
+    match number {
+        Some(df) if family == Family::StudentT && df > 0.0 => {
+            let log_df = (libm::log(df) * 1e4).round() / 1e4;
+            said += &format!(
+                ", whose degrees of freedom are a parameter: log_df = \"fixed({log_df})\" under [model.prior] holds them at {df}"
+            );
+        }
+        // No more than a name can be a link.
+        _ if !link.is_empty() && number.is_none() => {
+            let own = family.link();
+            if !bare(own).contains(&link) || link.len() < 3 {
+                said += &format!(", whose link is {own} and no other");
+            }
+        }
+        _ => {}
+    }
+    said
+}
+
+/// What is the nearest to a family that is not there, by its bare name.
+fn absent(plain: &str) -> &'static str {
+    match plain {
+        "cox" | "coxph" => "; of times there are \"exponential\", \"weibull\" and \"log-normal\"",
+        "quasibinomial" | "quasipoisson" => {
+            "; there is no likelihood behind it: use \"negative-binomial\" for counts that vary more"
+        }
+        "hurdle" | "hurdlepoisson" | "hurdlenegbinomial" | "hurdlenegativebinomial" => {
+            "; hurdle models are not there: the nearest is \"zero-inflated-poisson\""
+        }
+        "hurdlegamma" | "hurdlelognormal" | "tweedie" => {
+            "; it is not there: take I(y > 0) as \"logistic\" in one study, and the rows above 0 as \"gamma\" or \"log-normal\" in another"
+        }
+        "skewnormal" => {
+            "; it is not there: the nearest are \"student-t\" for outliers, and \"gamma\" and \"log-normal\" for skewed numbers above 0"
+        }
+        "inversegaussian" | "invgaussian" => {
+            "; it is not there: the nearest for numbers above 0 are \"gamma\" and \"log-normal\""
+        }
+        "zeroinflatedbeta" | "oneinflatedbeta" | "zerooneinflatedbeta" | "zoib" | "zoibeta" => {
+            "; it is not there: \"beta\" is for shares between 0 and 1, both left out; take I(y > 0) as \"logistic\" in a study of its own"
+        }
+        "zinb" | "zeroinflatednegbinomial" | "zeroinflatednegativebinomial" => {
+            "; it is not there: the nearest are \"negative-binomial\" and \"zero-inflated-poisson\", which can be compared"
+        }
+        "betabinomial" => {
+            "; it is not there: the nearest is \"logistic\" with groups that differ, as in (1 | group)"
+        }
+        "geometric" => {
+            "; write \"negative-binomial\", with log_dispersion = \"fixed(0)\" under [model.prior]"
+        }
+        _ => "",
+    }
 }
 
 #[cfg(test)]
@@ -71,6 +135,18 @@ mod tests {
             ("counts", "write \"poisson\""),
             ("quasipoisson", "no likelihood behind it"),
             ("gausian", "did you mean `gaussian`?"),
+            ("Gamma(link='log')", "; write \"gamma\" (known"),
+            ("Gamma(link = \"inverse\")", "write \"gamma\", whose link is log and no other"),
+            ("gaussian(link = identity)", "; write \"gaussian\" (known"),
+            ("binomial(link = \"probit\")", "; write \"probit\" (known"),
+            ("binomial(cloglog)", "write \"logistic\", whose link is logit and no other"),
+            ("student(df=4)", "log_df = \"fixed(1.3863)\" under [model.prior] holds them at 4"),
+            ("hurdle_poisson", "the nearest is \"zero-inflated-poisson\""),
+            ("skew_normal", "the nearest are \"student-t\""),
+            ("inverse.gaussian", "\"gamma\" and \"log-normal\""),
+            ("zero_one_inflated_beta", "\"beta\" is for shares between 0 and 1"),
+            ("zinb", "the nearest are \"negative-binomial\" and"),
+            ("geometric", "log_dispersion = \"fixed(0)\""),
         ] {
             let message = no_family("model.family", typed);
             assert!(message.contains(ours), "{typed}: {message}");

@@ -6,6 +6,7 @@ use super::prior::Role;
 use super::{Data, EvidenceOptions};
 use crate::Result;
 use crate::data::Table;
+use crate::data::sentinel::Sentinels;
 use crate::error::clip;
 use crate::model::Family;
 use columns::{OutcomeColumn, Profile, guess};
@@ -69,7 +70,7 @@ pub fn template_of(table: &Table, data: &Data, outcome: Option<&str>) -> Result<
 
     let mut text = TemplateText::default();
     text.comment("A study for consilience: which of the models below do the data support, and how sure is that? It runs as it is. What stands behind a # is a comment, and every key but `path`, `formula` and `family` may be left out: the values here are the defaults unless a comment says otherwise.");
-    text.data(data, table.rows(), right.rows);
+    text.data(data, table, right.rows);
     text.split(right.rows, table.origin().files.len());
     text.prior(left.family, right.terms.first().map(String::as_str));
     text.models(&name, why, &left, &right);
@@ -188,7 +189,8 @@ impl TemplateText {
         self.line(&line);
     }
 
-    fn data(&mut self, data: &Data, rows: usize, complete: usize) {
+    fn data(&mut self, data: &Data, table: &Table, complete: usize) {
+        let rows = table.rows();
         let path = data.path.first().map_or("", String::as_str);
         self.head("[data]");
         self.comment("Files of the endings .csv, .tsv, .txt (also with .gz), .parquet or .pq. Several of them: a pattern such as \"parts/*.csv\", or a list [\"a.csv\", \"b.csv\"]. Relative paths start from this file's folder.");
@@ -216,6 +218,7 @@ impl TemplateText {
                 self.line(&format!("na = [{}]", na.join(", ")));
             }
         }
+        self.maybe_missing(table, na);
         match data.decimal {
             ',' => {
                 self.comment("Numbers have a comma before their decimals.");
@@ -224,6 +227,33 @@ impl TemplateText {
             _ => {
                 self.line("# decimal = \",\"      # what stands before decimals, if it is no point")
             }
+        }
+    }
+
+    /// Numbers that may stand for missing values: only who knows the data knows.
+    fn maybe_missing(&mut self, table: &Table, mut na: Vec<String>) {
+        let known = na.len();
+        for (name, column) in table.names().iter().zip(table.columns()) {
+            let mut seen = Sentinels::default();
+            seen.take(column);
+            for (code, count) in seen.found() {
+                let rows = if count == 1 { "row" } else { "rows" };
+                self.comment(&format!(
+                    "CHECK: `{}` is {code} in {count} {rows}, far from all of its other values.",
+                    clip(name)
+                ));
+                let code = quoted(&code.to_string());
+                if !na.contains(&code) {
+                    na.push(code);
+                }
+            }
+        }
+        if na.len() > known {
+            let instead = if known > 0 { " in the place of the one above" } else { "" };
+            self.comment(&format!(
+                "If that stands for missing values, take the # away from this line{instead}:"
+            ));
+            self.line(&format!("# na = [{}]", na.join(", ")));
         }
     }
 

@@ -92,12 +92,6 @@ pub(super) fn tied(
         }
     }
     let Some(spec) = group else { return Ok(specs) };
-    let has = |role: Role| parameters.iter().any(|p| p.role == role);
-    if !has(Role::Intercept) {
-        return wrong(format!(
-            "coefficients = \"{spec}\" is about columns around their means, which needs an intercept; add one to the formula, or give the coefficients priors of their own"
-        ));
-    }
     if !matches!(
         model.family,
         Family::Gaussian | Family::Logistic | Family::Probit | Family::Poisson
@@ -105,6 +99,12 @@ pub(super) fn tied(
         return wrong(format!(
             "coefficients = \"{spec}\" is for gaussian, logistic, probit and poisson models, not for {} ones; give the coefficients priors of their own, as in \"normal(0, 1) per sd\"",
             model.family
+        ));
+    }
+    let has = |role: Role| parameters.iter().any(|p| p.role == role);
+    if !has(Role::Intercept) {
+        return wrong(format!(
+            "coefficients = \"{spec}\" is about columns around their means, which needs an intercept; add one to the formula, or give the coefficients priors of their own"
         ));
     }
     if model.prior.coefficients.is_some() && !has(Role::Coefficient) {

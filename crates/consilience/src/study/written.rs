@@ -1,5 +1,6 @@
 //! How the parts of a study are written and read where serde's own way is not what a study file has.
 
+use super::build::name_apart;
 use super::keys::FORMULA;
 use super::{ModelSpec, PriorSpec, PriorTable};
 use crate::error::clip;
@@ -29,6 +30,13 @@ impl From<WrittenModel> for ModelSpec {
             None => model,
         }
     }
+}
+
+/// Models; those without a name that have a formula in common are told apart.
+pub(super) fn models<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<ModelSpec>, D::Error> {
+    let mut models = Vec::deserialize(d)?;
+    name_apart(&mut models);
+    Ok(models)
 }
 
 fn formula<'de, D: Deserializer<'de>>(d: D) -> Result<String, D::Error> {

@@ -73,7 +73,11 @@ fn a_base_of_a_dot_stays() {
 #[test]
 fn unknown_endings_are_refused() {
     let dir = Dir::new();
-    for name in ["a.xlsx", "a", "a.gz", "a.parquet.gz", "csv"] {
+    let workbook = dir.write("a.xlsx", "PK");
+    let parts = ["a.xlsx", "workbooks (.xlsx) are not read; save the sheet as CSV or Parquet"];
+    refused(find(&dir, &["a.xlsx"]), &parts);
+    refused(read(&[workbook]), &parts);
+    for name in ["a", "a.gz", "a.parquet.gz", "csv"] {
         let file = dir.write(name, "a\n1\n");
         refused(find(&dir, &[name]), &[name, "ending", ".csv"]);
         refused(read(&[file]), &[name, "ending"]);

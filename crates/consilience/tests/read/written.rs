@@ -257,6 +257,87 @@ fn numbers_that_came_out_as_text_are_named() {
 }
 
 #[test]
+fn units_and_dates_are_named() {
+    let plan_of = |text: &str, formula: &str| plan("d.csv", text, "", formula);
+    let weights = rows(49, ",", |i| format!("{}kg", i + 1), "50kg");
+    let days = rows(27, ",", |i| format!("2024-01-{:02}", i + 1), "2024-01-28");
+    for (text, formula, parts) in [
+        (&weights, "y ~ x", ["line 2, column `x`", "`1kg` seems to be a number", "take `kg` out"]),
+        (&weights, "y ~ scale(x)", ["line 2", "`1kg` seems to be a number", "factor(x)"]),
+        (&days, "y ~ x", ["line 2", "`2024-01-01` seems to be a date", "days since the first"]),
+    ] {
+        refused(plan_of(text, formula).map(|_| ()), &parts);
+    }
+    // What is said to be categories is; but there is a word on it, as on names of rows.
+    let cautions = |plan: Plan| -> Vec<(String, Option<f64>)> {
+        plan.warnings.into_iter().map(|w| (w.code, w.value)).collect()
+    };
+    let many = |count: f64| vec![("many-levels".to_string(), Some(count))];
+    assert_eq!(cautions(plan_of(&weights, "y ~ factor(x)").unwrap()), many(50.0));
+    let names = rows(30, ",", |i| format!("P{i}"), "P30");
+    assert_eq!(cautions(plan_of(&names, "y ~ x").unwrap()), many(31.0));
+    let half = rows(59, ",", |i| format!("P{}", i % 30), "P29");
+    assert_eq!(cautions(plan_of(&half, "y ~ x").unwrap()), []);
+    let few = rows(9, ",", |i| format!("P{i}"), "P9");
+    assert_eq!(cautions(plan_of(&few, "y ~ x").unwrap()), []);
+    assert_eq!(cautions(plan_of(&names.replace('P', ""), "y ~ x").unwrap()), []);
+}
+
+/// The same model under two names.
+#[test]
+fn models_that_are_the_same_are_named() {
+    let dir = Dir::new();
+    dir.write("d.csv", rows(30, ",", |i| (i % 5).to_string(), "3").replace(",3\n", ",4\n"));
+    let cautions = |models: &[(&str, &str, &str)]| -> Vec<String> {
+        let one = |(name, formula, more): &(&str, &str, &str)| {
+            format!(
+                "[[model]]\nname = \"{name}\"\nformula = \"{formula}\"\nfamily = \"gaussian\"\n{more}\n"
+            )
+        };
+        let models: String = models.iter().map(one).collect();
+        let text = format!("[data]\npath = \"d.csv\"\n{models}");
+        let plan = Plan::new(StudyFile::parse(&text, &dir.path("s.toml")).unwrap(), 1, &Silent);
+        let warnings = plan.unwrap().warnings.into_iter();
+        warnings.filter(|w| w.code == "same-model").map(|w| w.message).collect()
+    };
+    let prior = "[model.prior]\ncoefficients = \"normal(0, 1)\"";
+    let found = cautions(&[
+        ("a", "y ~ x + I(x^2)", ""),
+        ("b", "y ~ I(x ^ 2) + x", ""),
+        ("c", "y ~ I(x^2) + x", prior),
+        ("d", "y ~ 0 + x + I(x^2)", ""),
+        ("e", "y ~ x + offset(x)", ""),
+        ("f", "y ~ x", ""),
+    ]);
+    assert_eq!(found, ["the models `a` and `b` are the same, and are counted as two"]);
+}
+
+#[test]
+fn numbers_that_may_be_missing_are_named() {
+    let text = rows(
+        60,
+        ",",
+        |i| (if i % 20 == 3 { "-999.0" } else { ["1", "2", "7"][i % 3] }).into(),
+        "3",
+    );
+    let found = |text: &str, more: &str, formula: &str| -> Vec<String> {
+        let plan = plan("d.csv", text, more, formula).unwrap();
+        plan.warnings
+            .iter()
+            .filter(|w| w.code == "maybe-missing")
+            .map(|w| format!("{}; {}", w.message, w.advice))
+            .collect()
+    };
+    let said = found(&text, "", "y ~ x");
+    let parts = ["`x` is -999 in 3 rows", "na = [\"-999\"] under [data]"];
+    assert!(said.len() == 1 && parts.iter().all(|part| said[0].contains(part)), "{said:?}");
+    assert_eq!(found(&text, "na = [\"-999\"]", "y ~ x"), [""; 0]);
+    // Columns that the study does not use, and weights.
+    assert_eq!(found(&text, "", "y ~ 1"), [""; 0]);
+    assert_eq!(found(&text.replace("-999.0", "9999"), "weights = \"x\"", "y ~ 1"), [""; 0]);
+}
+
+#[test]
 fn bounded_memory_changes_nothing_of_the_way_values_are_written() {
     let dir = Dir::new();
     let text = rows(3000, ";", |i| if i % 5 == 0 { "-999".into() } else { format!("{i},5") }, ".");

@@ -1,10 +1,10 @@
 //! Studies that are right, the defaults, and overrides.
 
 use super::*;
-use consilience::model::Prior;
+use consilience::model::{Family, Prior};
 use consilience::study::{
-    ClusterOn, Combine, Data, EvidenceOptions, Kernel, Local, Missing, Overrides, Points,
-    PriorTable, Schedule, ShareRule, Sizes, Split, SplitBy,
+    ClusterOn, Combine, Data, EvidenceOptions, Kernel, Local, Missing, ModelSpec, Overrides,
+    Points, PriorTable, Schedule, ShareRule, Sizes, Split, SplitBy,
 };
 use consilience::{Error, Level};
 use std::path::{Path, PathBuf};
@@ -164,6 +164,45 @@ fn defaults_are_as_documented() {
     assert_eq!(study.prior, PriorTable::default());
     assert_eq!((study.models[0].name.as_str(), study.probabilities()), ("y ~ x", vec![1.0]));
     assert_eq!(read.notes(), []);
+}
+
+/// Models go by their formulas, however those are spaced, and by their families where these differ.
+#[test]
+fn models_without_names_are_told_apart() {
+    let names = |models: &[(&str, &str)]| -> Vec<String> {
+        let one = |(formula, family): &(&str, &str)| {
+            format!("[[model]]\nformula = \"{formula}\"\nfamily = \"{family}\"\n")
+        };
+        let text = DATA.to_string() + &models.iter().map(one).collect::<String>();
+        let study = parse(&text).unwrap();
+        // They stay what they are.
+        let again: Study = serde_json::from_str(&serde_json::to_string(&study).unwrap()).unwrap();
+        assert_eq!(again, study);
+        study.models.into_iter().map(|model| model.name).collect()
+    };
+    assert_eq!(names(&[("y~x+  (1|  h )", "gaussian")]), ["y ~ x + (1 | h)"]);
+    assert_eq!(
+        names(&[
+            ("t ~ x", "weibull"),
+            ("t ~ 1", "weibull"),
+            ("t~x", "gamma"),
+            ("t ~ x", "log-normal")
+        ]),
+        ["t ~ x (weibull)", "t ~ 1", "t ~ x (gamma)", "t ~ x (log-normal)"]
+    );
+    let built = Study::new()
+        .model("t ~ x", Family::Weibull)
+        .model("t ~ x", Family::Gamma)
+        .with(ModelSpec::new("t ~ x", Family::Exponential).named("plain"))
+        .model("t~x", Family::LogNormal);
+    let built: Vec<&str> = built.models.iter().map(|model| &*model.name).collect();
+    assert_eq!(built, ["t ~ x (weibull)", "t ~ x (gamma)", "plain", "t ~ x (log-normal)"]);
+    let twice = format!("{DATA}{MODEL}{}", MODEL.replace("y ~ x", "y~x"));
+    let error = file(&twice).unwrap_err().to_string();
+    assert!(
+        error.contains("two models are the same: `y ~ x`, on lines 3 and 6; leave one out"),
+        "{error}"
+    );
 }
 
 #[test]

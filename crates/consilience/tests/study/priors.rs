@@ -95,7 +95,7 @@ fn wrong_prior_texts_say_what_to_write() {
     for (text, needles) in [
         ("", &["there is no prior ``", "`student_t`"][..]),
         ("norml(0, 1)", &["`norml`; did you mean `normal`?", "`laplace`"]),
-        ("Normal(0, 1)", &["`Normal`; did you mean `normal`?"]),
+        ("half-normal(0, 1)", &["log_sd = \"normal(0, 1) per sd\""]),
         ("t(3, 0, 1)", &["there is no prior `t`", "`student_t`"]),
         ("normal", &["`normal` is not a prior", "normal(mean, sd)"]),
         ("normal(0, 1", &["normal(mean, sd)"]),
@@ -124,6 +124,42 @@ fn wrong_prior_texts_say_what_to_write() {
     // A hostile text is neither echoed whole nor compared at length.
     let long = "x".repeat(1 << 20).parse::<Prior>().unwrap_err().to_string();
     assert!(long.len() < 500, "{}", long.len());
+}
+
+/// Names are known in any case, and those of others by what they are here.
+#[test]
+fn priors_of_others_are_known() {
+    let spec = |text: &str| text.parse::<PriorSpec>();
+    for (typed, ours) in [
+        ("JZS(Medium)", "jzs(medium)"),
+        ("Hyper-G/N(3)", "hyper-g/n(3)"),
+        ("Normal(0, 1) per sd", "normal(0, 1) per sd"),
+        ("Student_T(3, 0, 1)", "student_t(3, 0, 1)"),
+        ("Flat", "flat"),
+    ] {
+        assert_eq!(spec(typed).unwrap().to_string(), ours);
+    }
+    for (typed, advice) in [
+        ("hyper-g-n(3)", "write hyper-g/n(3)"),
+        ("ZS-null", "write jzs(1)"),
+        ("zellner-siow", "write jzs(1)"),
+        ("uip", "write g-prior(n)"),
+        ("unit information", "write g-prior(n)"),
+        ("half_cauchy(0,1)", "log_sd = \"normal(0, 1) per sd\""),
+        ("half-normal", "log_sd = \"normal(0, 1) per sd\""),
+        ("uniform(0, 1)", "write normal(mean, sd)"),
+        ("zebra(1)", "there is no prior `zebra` (known"),
+    ] {
+        let error = spec(typed).unwrap_err().to_string();
+        assert!(error.contains(advice), "{typed}: {error}");
+        for known in ["normal", "jzs", "g-prior", "hyper-g", "hyper-g/n", "robust", "flat"] {
+            assert!(error.contains(&format!("`{known}`")), "{typed}: {error} lacks {known}");
+        }
+    }
+    for typed in ["jzs(1e300)", "jzs(1e-300)"] {
+        let error = spec(typed).unwrap_err().to_string();
+        assert!(error.contains("a scale beyond 1e-9 and 1e9"), "{error}");
+    }
 }
 
 fn parameter(name: &str, term: &str, role: Role) -> ParameterName {

@@ -144,6 +144,25 @@ fn columns_are_left_out_with_a_reason() {
 }
 
 #[test]
+fn what_may_be_missing_or_misread_is_said() {
+    let x: Vec<f64> = (0..40).map(|i| if i % 10 == 0 { -99.0 } else { f64::from(i % 7) }).collect();
+    let y: Vec<f64> = (0..40).map(|i| f64::from(i % 2)).collect();
+    let (text, study) = made(vec![("x", number(&x)), ("y", number(&y))], Some("y"));
+    let parts = ["CHECK: `x` is -99 in 4 rows", "\n# na = [\"-99\"]\n"];
+    assert!(parts.iter().all(|part| text.contains(part)), "{text}");
+    assert!(study.data.na.is_empty());
+    // A study of them as a factor would be refused, or be none of sense.
+    let w: Vec<String> = (0..40).map(|i| format!("{}kg", i % 22)).collect();
+    let w: Vec<&str> = w.iter().map(String::as_str).collect();
+    let (text, _) = made(vec![("w", self::text(&w)), ("y", number(&y))], Some("y"));
+    assert!(text.contains("`w`: it is text that seems to be numbers with a unit"), "{text}");
+    let w: Vec<String> = (0..40).map(|i| format!("n{}", i % 22)).collect();
+    let w: Vec<&str> = w.iter().map(String::as_str).collect();
+    let (text, _) = made(vec![("w", self::text(&w)), ("y", number(&y))], Some("y"));
+    assert!(text.contains("`w`: it is text with 22 different values"), "{text}");
+}
+
+#[test]
 fn missing_values_leave_rows_enough() {
     let nan = f64::NAN;
     let twice = |values: [f64; 8]| number(&values.repeat(2));

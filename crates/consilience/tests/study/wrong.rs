@@ -221,8 +221,11 @@ fn wrong_models() {
     ] {
         refused(&format!("{DATA}{MODEL}{key}\n"), 6, needles);
     }
-    let twice = &["`model.name`", "called `y ~ x`", "lines 3 and 6", "another name"];
+    let twice = &["two models are the same: `y ~ x`", "lines 3 and 6", "leave one out"];
     refused(&format!("{DATA}{MODEL}{MODEL}"), 6, twice);
+    let twice = &["`model.name`", "called `y ~ x`", "lines 3 and 6", "another name"];
+    let prior = "[model.prior]\nintercept = \"normal(0, 1)\"\n";
+    refused(&format!("{DATA}{MODEL}{MODEL}{prior}"), 6, twice);
     let some = format!("{DATA}{MODEL}probability = 1\n{MODEL}name = 'b'\n");
     refused(&some, 7, &["`model.probability` is missing", "line 3", "or for none"]);
     let tiny =

@@ -4,7 +4,7 @@ use super::super::cut::Intervals;
 use super::super::expr::{Expr, Function, Unary};
 use super::super::spline::{MAX_DEGREE, MAX_KNOTS, SplineSpec};
 use super::SyntaxFault;
-use super::lower::{Lowered, expr, number_needed};
+use super::lower::{Lowered, MAX_POWER, expr, number_needed};
 use super::parser::{Node, NodeKind};
 
 /// The functions that can only be a term by themselves.
@@ -56,7 +56,7 @@ impl<'a> Arguments<'a> {
         Ok(Arguments { call, at, names, values })
     }
 
-    fn get(&self, name: &str) -> Option<&'a Node> {
+    pub fn get(&self, name: &str) -> Option<&'a Node> {
         let place = self.names.iter().position(|n| *n == name)?;
         self.values[place]
     }
@@ -282,6 +282,20 @@ pub(super) fn spline(name: &str, at: usize, given: &[Node]) -> Lowered<Expr> {
     // Once the knots are named, their number says no more.
     let df = if spec.knots.is_some() { None } else { df };
     Ok(Expr::Spline(Box::new(expr(x)?), SplineSpec { df, ..spec }))
+}
+
+/// `poly(x, 2)`.
+pub(super) fn poly(at: usize, given: &[Node]) -> Lowered<Expr> {
+    let example = "poly(x, 2)";
+    let arguments = Arguments::new("poly", at, given, &["x", "degree", "raw"])?;
+    let x = arguments.needed("x", example)?;
+    if arguments.flag("raw", false)? {
+        arguments.refuse("raw", "for raw powers write x + I(x^2)")?;
+    }
+    arguments.needed("degree", example)?;
+    number_needed(x, "poly()")?;
+    let degree = arguments.whole("degree", 1..=MAX_POWER)?.unwrap_or(1);
+    Ok(Expr::Poly(Box::new(expr(x)?), degree))
 }
 
 /// `log(x, 2)` and `log(x, base = 10)`.

@@ -9,7 +9,7 @@ use super::{MAX_DEPTH, Right, SyntaxFault};
 use crate::error::nearest;
 
 /// The highest degree of `poly` and the highest power of a sum of terms.
-const MAX_POWER: u32 = 50;
+pub(super) const MAX_POWER: u32 = 50;
 
 pub(super) type Lowered<T> = Result<T, SyntaxFault>;
 
@@ -259,7 +259,7 @@ pub(super) fn variable(node: &Node) -> Lowered<Expr> {
             };
             Expr::Call(Function::Factor, Box::new(expr(argument)?))
         }
-        NodeKind::Call(name, arguments) if name == "poly" => poly(node.at, arguments)?,
+        NodeKind::Call(name, arguments) if name == "poly" => calls::poly(node.at, arguments)?,
         NodeKind::Call(name, arguments) if name == "relevel" => calls::relevel(node.at, arguments)?,
         NodeKind::Call(name, arguments) if name == "cut" => calls::cut(node.at, arguments)?,
         NodeKind::Call(name, arguments) if name == "bs" || name == "ns" => {
@@ -268,52 +268,6 @@ pub(super) fn variable(node: &Node) -> Lowered<Expr> {
         _ => expr(node)?,
     };
     with_column(lowered, node.at)
-}
-
-/// `poly(x, 2)`.
-fn poly(at: usize, given: &[Node]) -> Lowered<Expr> {
-    let [argument, degree] = match given {
-        [a, b] => match (&a.kind, &b.kind) {
-            (NodeKind::Named(name, degree), NodeKind::Named(x, a))
-                if name == "degree" && x == "x" =>
-            {
-                [&**a, degree]
-            }
-            (NodeKind::Named(name, degree), _) if name == "degree" => [b, degree],
-            (NodeKind::Named(x, a), NodeKind::Named(name, degree))
-                if x == "x" && name == "degree" =>
-            {
-                [&**a, degree]
-            }
-            (NodeKind::Named(x, a), _) if x == "x" => [&**a, b],
-            (_, NodeKind::Named(name, degree)) if name == "degree" => [a, degree],
-            (_, NodeKind::Named(name, _)) if name == "raw" => {
-                let message = "raw powers are terms of their own: write x + I(x^2)";
-                return Err(SyntaxFault::new(b.at, message));
-            }
-            _ => [a, b],
-        },
-        [_, _, c] if matches!(&c.kind, NodeKind::Named(name, _) if name == "raw") => {
-            let message = "`raw` of poly() is not supported; for raw powers write x + I(x^2)";
-            return Err(SyntaxFault::new(c.at, message));
-        }
-        _ => {
-            let message = "poly() takes a column and a degree, as in poly(x, 2)";
-            return Err(SyntaxFault::new(at, message));
-        }
-    };
-    number_needed(argument, "poly()")?;
-    let argument = Box::new(expr(argument)?);
-    match degree.kind {
-        NodeKind::Number(k) if k.fract() == 0.0 && (1.0..=f64::from(MAX_POWER)).contains(&k) => {
-            Ok(Expr::Poly(argument, k as u32))
-        }
-        _ => {
-            let message =
-                format!("the degree of poly() must be a whole number from 1 to {MAX_POWER}");
-            Err(SyntaxFault::new(degree.at, message))
-        }
-    }
 }
 
 pub(super) fn with_column(expr: Expr, at: usize) -> Lowered<Expr> {

@@ -2,6 +2,7 @@
 
 use super::super::expr::{Binary, Expr, Pairing};
 use super::SyntaxFault;
+use super::calls::Arguments;
 use super::lower::{Lowered, expr, number_needed, with_column};
 use super::parser::{Node, NodeKind, Op};
 
@@ -19,6 +20,9 @@ pub(super) fn outcome(node: &Node) -> Option<Lowered<Expr>> {
             }
             _ => None,
         },
+        NodeKind::Binary(Op::Of(Binary::Or), time, right) if is_call(right, "cens") => {
+            Some(Err(cens(time, right)))
+        }
         // R's packages write `successes | trials(n)`, which is clear enough.
         NodeKind::Binary(Op::Of(Binary::Divide | Binary::Or), left, right) => match &right.kind {
             NodeKind::Call(name, arguments) if name == "trials" => Some(match &arguments[..] {
@@ -32,6 +36,31 @@ pub(super) fn outcome(node: &Node) -> Option<Lowered<Expr>> {
         },
         _ => None,
     }
+}
+
+fn is_call(node: &Node, wanted: &str) -> bool {
+    matches!(&node.kind, NodeKind::Call(name, _) if name == wanted)
+}
+
+/// What to write for brms' `time | cens(censored)`, which says 1 where `Surv()` says 0.
+fn cens(time: &Node, right: &Node) -> SyntaxFault {
+    let shown = |node: &Node, or: &str| expr(node).map_or(or.to_string(), |e| e.to_string());
+    let censored = match &right.kind {
+        NodeKind::Call(_, arguments) if !arguments.is_empty() => shown(&arguments[0], "censored"),
+        _ => "censored".to_string(),
+    };
+    let event = match censored.strip_prefix("1 - ") {
+        Some(event) => event.to_string(),
+        None if super::super::expr::is_syntactic(&censored) => format!("1 - {censored}"),
+        None => format!("1 - ({censored})"),
+    };
+    let time = shown(time, "time");
+    SyntaxFault::new(
+        right.at,
+        format!(
+            "cens() is brms's, which has 1 where a time is censored; here 1 is an event: write Surv({time}, {event})"
+        ),
+    )
 }
 
 /// Two expressions of numbers, each with what it is.
@@ -55,39 +84,53 @@ fn cbind(at: usize, arguments: &[Node]) -> Lowered<Expr> {
     }
 }
 
-fn surv(at: usize, arguments: &[Node]) -> Lowered<Expr> {
+/// `Surv(time, event)` and its kin. As in R, an argument without a name takes the first place that no name has taken,
+/// and two of them without a type are time and event.
+fn surv(at: usize, given: &[Node]) -> Lowered<Expr> {
     let fault = |at: usize, message: &str| Err(SyntaxFault::new(at, message));
-    let (mut plain, mut kind) = (Vec::new(), None);
-    for argument in arguments {
-        match &argument.kind {
-            NodeKind::Named(name, value) => match (name.as_str(), &value.kind) {
-                ("type", NodeKind::Text(text)) => kind = Some((text.as_str(), argument.at)),
-                ("time" | "time2" | "event", _) => plain.push(&**value),
-                _ => return fault(argument.at, "Surv() knows time, time2, event and type = \"…\""),
-            },
-            _ => plain.push(argument),
+    let arguments = Arguments::new("Surv", at, given, &["time", "time2", "event", "type"])?;
+    let kind = match arguments.get("type").map(|node| (&node.kind, node.at)) {
+        None => None,
+        Some((NodeKind::Text(text), at)) => Some((text.as_str(), at)),
+        Some((_, at)) => {
+            return fault(at, "`type` of Surv() is a text in quotes, as in type = \"left\"");
         }
-    }
+    };
+    let Some(time) = arguments.get("time") else {
+        return fault(at, "Surv() needs the time, as in Surv(time, died)");
+    };
+    let (time2, event) = (arguments.get("time2"), arguments.get("event"));
+    let named = |node: &Node| matches!(&node.kind, NodeKind::Named(name, _) if name == "time2");
     let numbers = "Surv()";
-    match (plain.as_slice(), kind.map(|(kind, _)| kind)) {
-        ([time, event], None | Some("right")) => {
+    match (time2, event, kind.map(|(kind, _)| kind)) {
+        (Some(_), None, None | Some("right" | "left")) if given.iter().any(named) => fault(
+            at,
+            "with `time2` Surv() needs type = \"interval2\", or type = \"interval\" and the event; if that column says whether the time ended in an event, write Surv(time, event)",
+        ),
+        (Some(event), None, None | Some("right")) | (None, Some(event), None | Some("right")) => {
             joint(Pairing::Right, (time, numbers), (event, numbers))
         }
-        ([time, event], Some("left")) => joint(Pairing::Left, (time, numbers), (event, numbers)),
-        ([from, to], Some("interval2")) => {
-            joint(Pairing::Interval2, (from, numbers), (to, numbers))
+        (Some(event), None, Some("left")) | (None, Some(event), Some("left")) => {
+            joint(Pairing::Left, (time, numbers), (event, numbers))
         }
-        ([time, time2, event], Some("interval")) => {
+        (Some(to), None, Some("interval2")) => {
+            joint(Pairing::Interval2, (time, numbers), (to, numbers))
+        }
+        (_, Some(event), Some("interval2")) => fault(
+            event.at,
+            "type = \"interval2\" has two bounds and no event: write Surv(from, to, type = \"interval2\"), or Surv(time, time2, event, type = \"interval\")",
+        ),
+        (Some(time2), Some(event), Some("interval")) => {
             let with = joint(Pairing::With, (time2, numbers), (event, numbers))?;
             number_needed(time, numbers)?;
             let first = with_column(expr(time)?, time.at)?;
             Ok(Expr::Pairing(Pairing::Interval, Box::new(first), Box::new(with)))
         }
-        ([_, _, _], None | Some("counting")) => fault(
+        (Some(_), Some(_), None | Some("counting")) => fault(
             at,
             "Surv(start, stop, event) of rows that enter late is not supported; of times within bounds write Surv(time, time2, event, type = \"interval\")",
         ),
-        ([_], _) => fault(
+        (None, None, _) => fault(
             at,
             "Surv() needs the time and whether it ended in an event, as in Surv(time, died); if all did, write the time alone",
         ),

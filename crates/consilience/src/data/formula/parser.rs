@@ -103,6 +103,7 @@ pub(super) fn parse(text: &str) -> Result<(Node, Node), SyntaxFault> {
         }
         _ => {}
     }
+    parser.refuse_several()?;
     let left = parser.expression(power::OR)?;
     if *parser.peek() != Token::Sign("~") {
         return Err(match parser.peek() {
@@ -137,6 +138,20 @@ impl Parser {
 
     fn at(&self) -> usize {
         self.tokens[self.next].1
+    }
+
+    /// Refuses brms's formulas for several parameters, `bf(y ~ x, sigma ~ g)`.
+    fn refuse_several(&self) -> Result<(), SyntaxFault> {
+        let is_call = |name: &&str| matches!(&self.tokens[..2], [(Token::Name(n), _), (Token::Sign("("), _)] if n == name);
+        match ["bf", "brmsformula"].iter().find(|name| is_call(name)) {
+            Some(name) => Err(SyntaxFault::new(
+                self.at(),
+                format!(
+                    "{name}() is brms's: write its first formula alone, as in y ~ x; sigma and other parameters of a family cannot have formulas of their own here, and are the same in all rows"
+                ),
+            )),
+            None => Ok(()),
+        }
     }
 
     /// The next token, which stays where it is if it is the end.

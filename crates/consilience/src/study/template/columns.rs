@@ -1,5 +1,6 @@
 //! What the columns of data that nobody has described yet can be in a model.
 
+use crate::data::misread::{FEW, is_written};
 use crate::data::table::{Column, MISSING};
 use crate::data::{Expr, literal, parse_number};
 use crate::error::clip;
@@ -91,7 +92,14 @@ impl Profile {
                 refuse_extreme(values)?;
                 Ok((format!("scale({column})"), 1))
             }
-            ColumnValues::Words(levels, _) if levels.len() > MOST_LEVELS => {
+            ColumnValues::Words(levels, _) if is_written(levels, self.present) => {
+                Err("it is text that seems to be numbers with a unit, or dates; make numbers of it"
+                    .into())
+            }
+            ColumnValues::Words(levels, _)
+                if levels.len() > MOST_LEVELS
+                    || levels.len() > FEW && 2 * levels.len() > self.present =>
+            {
                 Err(too_many_levels(levels))
             }
             // Bare, the library may take the words for mistakes in a column of numbers.
