@@ -7,7 +7,7 @@
 
 use consilience::kernel::{
     BLOCK_ROWS, Case as RowKind, Class, EffectFamily, EffectPoint, EffectRows, Kernel, Margins,
-    NodeRule, Path, Rows, Store,
+    NodeRule, Path, Rows, Store, WantedSlopes,
 };
 use consilience::math::hermite::gauss_hermite;
 use consilience::math::special::log_normal_cdf;
@@ -319,7 +319,8 @@ fn measure_groups(p: usize) {
                             continue;
                         };
                         let moves = [0, 1, 0, 1].map(|k| placed.v[k].clone());
-                        let wanted = (false, 2 * effects - 1, hessian);
+                        let effects = 2 * effects - 1;
+                        let wanted = WantedSlopes { own: false, effects, hessian };
                         sum += rows.derive(at, &placed, &moves, wanted).value;
                     }
                     sum

@@ -29,12 +29,12 @@ fn main() {
         return write_shards(Path::new(&arguments[at + 1]));
     }
     println!("Pólya-Gamma draws on one core");
-    for c in [0.0, 1.0, 5.0, 50.0] {
+    for (n, c) in [1, 3, 30, 300].into_iter().flat_map(|n| [0.0, 1.0, 5.0, 50.0].map(|c| (n, c))) {
         let (sampler, mut rng) = (PolyaGamma::new(), stream(1, 0, 0, "bench"));
         let (count, start) = (5_000_000, cpu_seconds());
-        let sum: f64 = (0..count).map(|_| sampler.draw(c, &mut rng)).sum();
+        let sum: f64 = (0..count).map(|_| sampler.draw_sum(n, c, &mut rng)).sum();
         let rate = f64::from(count) / (cpu_seconds() - start) / 1e6;
-        println!("  PG(1, {c}): {rate:.1} million a second (mean {:.4})", sum / f64::from(count));
+        println!("  PG({n}, {c}): {rate:.1} million a second (mean {:.4})", sum / f64::from(count));
     }
     println!("\none shard, 10,000 draws after 2,000 of warm-up, one thread");
     for case in CASES {

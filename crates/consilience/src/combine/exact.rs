@@ -370,8 +370,11 @@ pub(crate) fn is_sought(model: &Model, options: &EvidenceOptions) -> bool {
 /// The importance rounds may succeed from a point near the mode, and say so if not.
 fn not_reached(decrement: f64, rounds: usize) -> Option<Warning> {
     (decrement > REACHED).then(|| {
+        let s = if rounds == 1 { "" } else { "s" };
+        // At least a hundredth.
+        let digits = if decrement < 10.0 { 2 } else { 0 };
         let message = format!(
-            "the mode of the posterior was not reached within {rounds} rounds (up to {decrement:.1e} nats below it)"
+            "the mode of the posterior was not reached within {rounds} round{s} (up to {decrement:.digits$} nats below it)"
         );
         let advice =
             "allow more `rounds` under [evidence], or standardise the columns with scale()";

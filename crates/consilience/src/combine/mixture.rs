@@ -28,6 +28,9 @@ use std::sync::Arc;
 /// Nodes over g.
 const NODES: usize = 13;
 
+/// The fewest rounds of a node: a step that draws ride on, after one before it.
+const LEAST_ROUNDS: usize = 2;
+
 /// How far below its peak the integrand over v counts, in nats.
 const LOW: f64 = 14.0;
 
@@ -38,6 +41,8 @@ const DETERMINED: f64 = 1e-10;
 pub(super) struct GMixture {
     setting: Setting,
     stage: Stage,
+    /// Rounds that it took before there were nodes.
+    rounds: usize,
 }
 
 enum Stage {
@@ -98,7 +103,7 @@ pub(super) fn suits(setting: &Setting) -> bool {
 
 impl GMixture {
     pub(super) fn new(setting: Setting) -> GMixture {
-        GMixture { setting, stage: Stage::Start }
+        GMixture { setting, stage: Stage::Start, rounds: 0 }
     }
 
     fn begin(&mut self) -> Result<Next> {
@@ -109,6 +114,7 @@ impl GMixture {
         let mut questions: Vec<Question> = vec![expand.clone().into()];
         questions.extend(locate.clone().map(Question::from));
         self.stage = Stage::Looked(expand, locate);
+        self.rounds += 1;
         Ok(Next::Ask(questions))
     }
 
@@ -135,13 +141,16 @@ impl GMixture {
 
     /// One step more on that way, or what follows at its end.
     fn go_on(&mut self, null: Expansion, mut climb: Climb) -> Result<Next> {
-        let Some(theta) = climb.next() else {
+        // Nodes take two rounds at least.
+        let time_left = self.rounds + LEAST_ROUNDS < self.setting.options.rounds;
+        let Some(theta) = climb.next().filter(|_| time_left) else {
             self.setting.located = climb.parabola().map(Arc::new);
             return self.nodes(null);
         };
         let asked = Expand(self.at(theta));
         let question = asked.clone().into();
         self.stage = Stage::Climbing(Box::new(Climbing { null, climb, asked }));
+        self.rounds += 1;
         Ok(Next::Ask(vec![question]))
     }
 
@@ -172,6 +181,7 @@ impl GMixture {
             // Errors at several nodes average out; and what is asked ahead would need third derivatives.
             own.options.se_target *= if all.spread.fixed().is_some() { 1.0 } else { 2.0 };
             own.options.schedule = Schedule::Gentle;
+            own.options.rounds = own.options.rounds.saturating_sub(self.rounds).max(LEAST_ROUNDS);
             let machine = Exact::near_peak(own);
             all.nodes.push(GNode { v, model, machine, asked: Vec::new(), evidence: None });
         }
@@ -231,7 +241,7 @@ impl GMixture {
             evidences.iter().filter_map(|e| e.diagnostics.as_ref()).map(of).max().unwrap_or(0)
         };
         let diagnostics = evidences[top].diagnostics.clone().map(|own| CombineDiagnostics {
-            newton_rounds: rounds(|d| d.newton_rounds) + 1,
+            newton_rounds: rounds(|d| d.newton_rounds) + self.rounds,
             weigh_rounds: rounds(|d| d.weigh_rounds),
             ..own
         });

@@ -136,7 +136,7 @@ impl Setting {
     }
 
     /// These points as a question may ask about them.
-    fn points(&self, thetas: impl Into<Arc<Matrix>>) -> Vec<Points> {
+    pub(crate) fn points(&self, thetas: impl Into<Arc<Matrix>>) -> Vec<Points> {
         let (model, thetas) = (self.model.clone(), thetas.into());
         vec![Points { model, share: self.share, thetas, rule: None }]
     }

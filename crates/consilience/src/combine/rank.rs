@@ -35,7 +35,8 @@ pub(super) fn rank_note(setting: &Setting, curvature: &Matrix, priors: &[f64]) -
             return None;
         }
         let least = blur.max(1e-11) * p as f64;
-        missing += matrix.symmetric_eigen().0.iter().filter(|v| **v < least).count();
+        // Where a law is not log-concave, the curvature can be negative along a direction that rows say much about.
+        missing += matrix.symmetric_eigen().0.iter().filter(|v| v.abs() < least).count();
     }
     (missing > 0).then(|| {
         let message = format!("{missing} of {p} columns are determined by the others");

@@ -51,6 +51,11 @@ impl Pool {
         Ok(Arc::new(Pool { question, all, each }))
     }
 
+    /// The design that has the columns of all models; its outcome comes behind them.
+    pub(crate) fn recipe(&self) -> &Recipe {
+        &self.question.recipe
+    }
+
     /// The answers to this question: those that came with some model's setting, or new ones. What was asked of other
     /// columns, or of the same in another order, would have other bits.
     pub(crate) fn found<'a>(

@@ -27,18 +27,47 @@ pub enum Path {
     /// AVX2 and FMA.
     #[cfg(target_arch = "x86_64")]
     Avx2(Avx2),
-    /// AVX-512F.
+    /// AVX-512F, VL and DQ.
     #[cfg(target_arch = "x86_64")]
     Avx512(Avx512),
 }
 
 /// A loop over rows, written for any CPU. `run` has to be inlined, so that it is compiled with the
 /// instructions that its CPU has.
-pub trait Pass {
+pub trait Pass: Sized {
     /// What it computes.
     type Out;
     /// Computes it.
     fn run<C: Cpu>(self, cpu: C) -> Self::Out;
+
+    // The compiler keeps the code of a trait's own methods beside the type that they are for. As functions of this module they
+    // would all be in one piece, for which everybody waits.
+
+    /// Computes it with plain instructions.
+    #[inline(never)]
+    fn run_portable(self) -> Self::Out {
+        self.run(Portable)
+    }
+
+    /// Computes it with those of AVX2 and FMA.
+    ///
+    /// # Safety
+    /// The CPU must have them, as the token proves.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn run_avx2(self, cpu: Avx2) -> Self::Out {
+        self.run(cpu)
+    }
+
+    /// Computes it with those of AVX-512F, VL and DQ.
+    ///
+    /// # Safety
+    /// The CPU must have them, as the token proves.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512vl,avx512dq")]
+    unsafe fn run_avx512(self, cpu: Avx512) -> Self::Out {
+        self.run(cpu)
+    }
 }
 
 impl Path {
@@ -76,25 +105,13 @@ impl Path {
     /// Runs a loop this way.
     pub fn run<W: Pass>(self, work: W) -> W::Out {
         match self {
-            Path::Portable => work.run(Portable),
+            Path::Portable => work.run_portable(),
             // SAFETY: the token proves that the CPU has the instructions.
             #[cfg(target_arch = "x86_64")]
-            Path::Avx2(cpu) => unsafe { avx2(cpu, work) },
+            Path::Avx2(cpu) => unsafe { work.run_avx2(cpu) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Path::Avx512(cpu) => unsafe { avx512(cpu, work) },
+            Path::Avx512(cpu) => unsafe { work.run_avx512(cpu) },
         }
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-fn avx2<W: Pass>(cpu: Avx2, work: W) -> W::Out {
-    work.run(cpu)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f")]
-fn avx512<W: Pass>(cpu: Avx512, work: W) -> W::Out {
-    work.run(cpu)
 }

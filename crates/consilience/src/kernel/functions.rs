@@ -101,13 +101,20 @@ pub fn twice_artanh<C: Cpu>(cpu: C, s: C::V) -> C::V {
     s * polynomial(cpu, &ARTANH, s * s)
 }
 
-/// log x for positive x that are not subnormal.
+/// log x for positive x that are not subnormal. What is not a number does not stay so.
 #[inline(always)]
 pub fn log<C: Cpu>(cpu: C, x: C::V) -> C::V {
     let (k, m) = x.split();
     let one = cpu.splat(1.0);
     let s = (m - one) / (m + one);
     k.fma(cpu.splat(LN_2), twice_artanh(cpu, s))
+}
+
+/// log(1 + q) for q ≥ 0 that are finite, to the last digits of q itself; what is not a number stays so.
+#[inline(always)]
+pub fn log_of_1_and<C: Cpu>(cpu: C, q: C::V) -> C::V {
+    let one = cpu.splat(1.0);
+    (one - q).pick(log1p(cpu, one.min(q)), q.fma(cpu.splat(0.0), log(cpu, one + q)))
 }
 
 /// P and Q with 1 − Φ(z) = 2^(−w²)·P/Q for w = z·√(½ log₂e) ≥ 0. What is above 10²⁰ counts as that: beside w² the
@@ -156,6 +163,7 @@ mod tests {
                     "exp2_less_1" => exp2_less_1(cpu, v),
                     "log1p" => log1p(cpu, v),
                     "log" => log(cpu, v),
+                    "log_of_1_and" => log_of_1_and(cpu, v),
                     _ => {
                         // Mills' ratio (1 − Φ(z))/φ(z).
                         let (above, below) = normal_tail(cpu, v * cpu.splat(HALF_LOG2_E.sqrt()));
@@ -189,6 +197,8 @@ mod tests {
             let points: Vec<f64> = (1..=100_000).map(|i| f64::from(i) * scale).collect();
             agree("log1p", &points, 7e-16, libm::log1p);
         }
+        let points: Vec<f64> = (-2000..700).map(|i| libm::exp(0.3 * f64::from(i))).collect();
+        agree("log_of_1_and", &points, 7e-16, libm::log1p);
         let points: Vec<f64> = (-2000..2000).map(|i| libm::exp(0.351 * f64::from(i))).collect();
         agree("log", &points, 5e-16, libm::log);
     }
@@ -206,7 +216,7 @@ mod tests {
     #[test]
     fn what_is_not_a_number_stays_so() {
         for path in Path::all() {
-            for name in ["exp2", "exp2_less_1", "log1p"] {
+            for name in ["exp2", "exp2_less_1", "log1p", "log_of_1_and"] {
                 assert!(path.run(At { name, points: &[f64::NAN] })[0].is_nan());
             }
         }

@@ -33,7 +33,9 @@ mod x86;
 
 pub use cases::{Case, CaseSums};
 pub use dispatch::{Kernel, Path};
-pub use effects::{EffectFamily, EffectPoint, EffectRows, NodeMoves, NodeRule, PlacedGroup};
+pub use effects::{
+    EffectFamily, EffectPoint, EffectRows, NodeMoves, NodeRule, PlacedGroup, WantedSlopes,
+};
 pub use family::Family;
 pub use panels::{BLOCK_ROWS, Margins};
 pub use rows::{Extra, Rows};

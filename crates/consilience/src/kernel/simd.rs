@@ -114,128 +114,14 @@ pub const TWO_52_BITS: u64 = 0x4330_0000_0000_0000;
 /// 2⁵² + 1023.
 pub const TWO_52_BIASED: f64 = 4_503_599_627_371_519.0;
 
-/// Any CPU, in plain Rust: the same bits everywhere.
-#[derive(Debug, Clone, Copy)]
-pub struct Portable;
+#[cfg(target_arch = "x86_64")]
+pub use super::x86::Sse2 as Portable;
+/// Any CPU: the same bits everywhere.
+#[cfg(not(target_arch = "x86_64"))]
+pub use plain::Plain as Portable;
+#[cfg(all(test, target_arch = "x86_64"))]
+pub use plain::Plain;
 
-/// Eight doubles in plain Rust.
-#[derive(Debug, Clone, Copy)]
-pub struct PortableLanes(Lanes);
-
-impl PortableLanes {
-    #[inline(always)]
-    fn each(self, other: PortableLanes, f: impl Fn(f64, f64) -> f64) -> PortableLanes {
-        let mut out = [0.0; LANES];
-        for lane in 0..LANES {
-            out[lane] = f(self.0[lane], other.0[lane]);
-        }
-        PortableLanes(out)
-    }
-}
-
-impl Cpu for Portable {
-    type V = PortableLanes;
-    const POINTS: usize = 2;
-    const TILE: usize = 2;
-
-    #[inline(always)]
-    fn splat(self, x: f64) -> PortableLanes {
-        PortableLanes([x; LANES])
-    }
-
-    #[inline(always)]
-    fn load(self, x: &Lanes) -> PortableLanes {
-        PortableLanes(*x)
-    }
-}
-
-impl Add for PortableLanes {
-    type Output = PortableLanes;
-    #[inline(always)]
-    fn add(self, other: PortableLanes) -> PortableLanes {
-        self.each(other, |a, b| a + b)
-    }
-}
-
-impl Sub for PortableLanes {
-    type Output = PortableLanes;
-    #[inline(always)]
-    fn sub(self, other: PortableLanes) -> PortableLanes {
-        self.each(other, |a, b| a - b)
-    }
-}
-
-impl Mul for PortableLanes {
-    type Output = PortableLanes;
-    #[inline(always)]
-    fn mul(self, other: PortableLanes) -> PortableLanes {
-        self.each(other, |a, b| a * b)
-    }
-}
-
-impl Div for PortableLanes {
-    type Output = PortableLanes;
-    #[inline(always)]
-    fn div(self, other: PortableLanes) -> PortableLanes {
-        self.each(other, |a, b| a / b)
-    }
-}
-
-impl Vector for PortableLanes {
-    #[inline(always)]
-    fn store(self, out: &mut Lanes) {
-        *out = self.0;
-    }
-
-    #[inline(always)]
-    fn fma(self, b: PortableLanes, c: PortableLanes) -> PortableLanes {
-        self * b + c
-    }
-
-    #[inline(always)]
-    fn min(self, other: PortableLanes) -> PortableLanes {
-        self.each(other, |a, b| if a < b { a } else { b })
-    }
-
-    #[inline(always)]
-    fn max(self, other: PortableLanes) -> PortableLanes {
-        self.each(other, |a, b| if a > b { a } else { b })
-    }
-
-    #[inline(always)]
-    fn neg_abs(self) -> PortableLanes {
-        self.each(self, |a, _| -a.abs())
-    }
-
-    #[inline(always)]
-    fn pick(self, yes: PortableLanes, no: PortableLanes) -> PortableLanes {
-        let mut out = no.0;
-        for lane in 0..LANES {
-            out[lane] = if self.0[lane] >= 0.0 { yes.0[lane] } else { no.0[lane] };
-        }
-        PortableLanes(out)
-    }
-
-    #[inline(always)]
-    fn round(self) -> PortableLanes {
-        self.each(self, |a, _| (a + ROUND) - ROUND)
-    }
-
-    #[inline(always)]
-    fn scale(self, k: PortableLanes) -> PortableLanes {
-        self.each(k, |a, k| a * f64::from_bits((k + (ROUND + 1023.0)).to_bits() << 52))
-    }
-
-    #[inline(always)]
-    fn split(self) -> (PortableLanes, PortableLanes) {
-        const ONE: u64 = 1023 << 52;
-        let (mut k, mut m) = ([0.0; LANES], [0.0; LANES]);
-        for lane in 0..LANES {
-            let bits = self.0[lane].to_bits();
-            let biased = bits.wrapping_sub(ROOT_HALF_BITS).wrapping_add(ONE) >> 52;
-            k[lane] = f64::from_bits(biased | TWO_52_BITS) - TWO_52_BIASED;
-            m[lane] = f64::from_bits(bits.wrapping_sub(biased << 52).wrapping_add(ONE));
-        }
-        (PortableLanes(k), PortableLanes(m))
-    }
-}
+/// Vectors that any compiler knows.
+#[cfg(any(test, not(target_arch = "x86_64")))]
+mod plain;

@@ -3,6 +3,8 @@
 //! Rows of a class stand in `Rows` of their own. With z = log Σ e^(ηⱼ − η_c) over all other classes j, a row of class c has
 //! the log-likelihood −log(1 + e^z): of two classes that is the logistic law, and nothing large cancels.
 
+mod values;
+
 use super::dispatch::{Kernel, Pass};
 use super::family::Family;
 use super::functions::{exp2, log, log1p};
@@ -13,12 +15,13 @@ use super::rows::{Group, Rows};
 use super::simd::{Cpu, Line, Vector};
 use crate::math::{Compensated, Matrix};
 use std::f64::consts::LOG2_E;
+use values::ClassValues;
 
 /// Classes whose predictors are built side by side, so that x is loaded once for all of them.
 const SIDE: usize = 4;
 
 /// Predictors beyond this count as this: their differences are numbers still.
-const FAR: f64 = 1e150;
+pub(super) const FAR: f64 = 1e150;
 
 /// The class of some rows, and how many classes there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,45 +143,6 @@ fn exp<C: Cpu>(cpu: C, x: C::V) -> C::V {
 #[inline(always)]
 fn softplus<C: Cpu>(cpu: C, z: C::V) -> C::V {
     cpu.splat(0.0).max(z) + log1p(cpu, exp(cpu, z.neg_abs()))
-}
-
-struct ClassValues<'a> {
-    rows: &'a Rows,
-    class: Class,
-    points: &'a [&'a [f64]],
-    out: &'a mut [f64],
-}
-
-impl Pass for ClassValues<'_> {
-    type Out = ();
-
-    #[inline(always)]
-    fn run<C: Cpu>(self, cpu: C) {
-        let ClassValues { rows, class, points, out } = self;
-        let all: Vec<Vec<ClassTile>> =
-            points.iter().map(|beta| tiles(rows.columns, class, beta)).collect();
-        let mut sums = vec![Compensated::default(); points.len()];
-        let mut eta = vec![Line::ZERO; class.count * GROUP];
-        let mut desk = Vec::new();
-        for block in &rows.blocks {
-            let x = rows.laid(block, &mut desk);
-            for (tiles, total) in all.iter().zip(&mut sums) {
-                let mut sum = cpu.splat(0.0);
-                for group in rows.groups(block, x) {
-                    predict(cpu, rows, &group, tiles, &mut eta);
-                    for (k, panel) in group.panels.clone().enumerate() {
-                        let found = odds(cpu, class, k, &mut eta);
-                        let count = cpu.load(&rows.margins.count[panel]);
-                        sum = sum - count * softplus(cpu, found.z);
-                    }
-                }
-                total.add(sum.sum());
-            }
-        }
-        for (out, sum) in out.iter_mut().zip(sums) {
-            *out = sum.value();
-        }
-    }
 }
 
 /// The log-likelihood with its derivatives at one point.

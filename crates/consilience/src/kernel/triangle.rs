@@ -1,7 +1,8 @@
 //! Triangular factors of tall matrices, gathered a block of rows at a time.
 //!
 //! Householder's reflections, eight columns at a time: I − V·T·V' is the product of eight of them, so that the
-//! columns to the right see two matrix products and not sixteen of vectors (Schreiber & Van Loan 1989). Sums run in an
+//! columns to the right see two matrix products and not sixteen of vectors (Schreiber & Van Loan 1989), and two such groups
+//! while they are in the nearest cache. Sums run in an
 //! order that depends on neither CPU nor threads. Products and sums are rounded one by one, so that factors have the
 //! same bits everywhere, whichever instructions make them; but where rows are many ([`Triangle::of_rows`]) and the kernel
 //! need not be portable, together, which takes half the time.
@@ -132,32 +133,47 @@ impl<const FUSED: bool> Pass for Fold<'_, FUSED> {
 
     #[inline(always)]
     fn run<C: Cpu>(self, cpu: C) {
+        // As many products side by side as registers allow.
+        match C::TILE {
+            4 => self.tiled::<C, 4>(cpu),
+            _ => self.tiled::<C, 2>(cpu),
+        }
+    }
+}
+
+impl<const FUSED: bool> Fold<'_, FUSED> {
+    /// Two groups of mirrors at a time: the columns after them are fetched once for both.
+    #[inline(always)]
+    fn tiled<C: Cpu, const T: usize>(self, cpu: C) {
         let Fold { root, block, lines, triangular } = self;
         let columns = root.cols();
-        for first in (0..columns).step_by(MIRRORS) {
-            let width = MIRRORS.min(columns - first);
-            // Below this the columns of the mirrors are 0.
-            let used = if triangular { lines.min((first + width).div_ceil(LANES)) } else { lines };
-            let (mirrors, rest) = block[first * lines..].split_at_mut(width * lines);
-            let taus = reflect::<C, FUSED>(cpu, root, first, mirrors, lines, used);
-            if rest.is_empty() {
-                return;
-            }
-            // As many products side by side as registers allow.
-            match C::TILE {
-                4 => {
-                    let join = &joined::<C, FUSED, 4>(cpu, &taus, mirrors, lines, used);
-                    Update { first, mirrors, join, lines, used }
-                        .all::<C, FUSED, 4>(cpu, root, rest);
-                }
-                _ => {
-                    let join = &joined::<C, FUSED, 2>(cpu, &taus, mirrors, lines, used);
-                    Update { first, mirrors, join, lines, used }
-                        .all::<C, FUSED, 2>(cpu, root, rest);
-                }
+        // Below this the columns of the mirrors are 0.
+        let used = |end: usize| if triangular { lines.min(end.div_ceil(LANES)) } else { lines };
+        for first in (0..columns).step_by(2 * MIRRORS) {
+            let (mirrors, rest) = cut(&mut block[first * lines..], lines);
+            let here = used((first + MIRRORS).min(columns));
+            let one = Mirrors::new::<C, FUSED, T>(cpu, root, first, mirrors, lines, here);
+            let Some(one) = one else { return };
+            let (mirrors, rest) = cut(rest, lines);
+            one.reflect::<C, FUSED, T>(cpu, root, first + MIRRORS, mirrors);
+            let (second, third) = (first + MIRRORS, first + 2 * MIRRORS);
+            let here = used(third.min(columns));
+            let two = Mirrors::new::<C, FUSED, T>(cpu, root, second, mirrors, lines, here);
+            let Some(two) = two else { return };
+            let mut column = third;
+            for tile in rest.chunks_mut(T * lines) {
+                one.reflect::<C, FUSED, T>(cpu, root, column, tile);
+                two.reflect::<C, FUSED, T>(cpu, root, column, tile);
+                column += T;
             }
         }
     }
+}
+
+/// The columns of a group of mirrors, and those after them.
+fn cut(columns: &mut [Line], lines: usize) -> (&mut [Line], &mut [Line]) {
+    let end = columns.len().min(MIRRORS * lines);
+    columns.split_at_mut(end)
 }
 
 /// Eight columns, or what is left of them, become mirrors v = (1, what stands in their place then); returns
@@ -290,25 +306,46 @@ fn dots<C: Cpu, const FUSED: bool, const A: usize, const B: usize>(
     out
 }
 
-/// What eight mirrors do to the columns after them.
-struct Update<'a> {
+/// Eight mirrors, and what they do to the columns after them.
+struct Mirrors<'a> {
     first: usize,
     mirrors: &'a [Line],
-    join: &'a Join,
+    join: Join,
     lines: usize,
     used: usize,
 }
 
-impl Update<'_> {
+impl<'a> Mirrors<'a> {
+    /// Eight columns become mirrors. None if there are fewer: then no columns are left after them.
+    #[inline(always)]
+    fn new<C: Cpu, const FUSED: bool, const T: usize>(
+        cpu: C,
+        root: &mut Matrix,
+        first: usize,
+        columns: &'a mut [Line],
+        lines: usize,
+        used: usize,
+    ) -> Option<Mirrors<'a>> {
+        if columns.is_empty() {
+            return None;
+        }
+        let taus = reflect::<C, FUSED>(cpu, root, first, columns, lines, used);
+        if columns.len() < MIRRORS * lines {
+            return None;
+        }
+        let join = joined::<C, FUSED, T>(cpu, &taus, columns, lines, used);
+        Some(Mirrors { first, mirrors: columns, join, lines, used })
+    }
+
     /// T columns at a time, and T mirrors or lines.
     #[inline(always)]
-    fn all<C: Cpu, const FUSED: bool, const T: usize>(
+    fn reflect<C: Cpu, const FUSED: bool, const T: usize>(
         &self,
         cpu: C,
         root: &mut Matrix,
+        mut column: usize,
         rest: &mut [Line],
     ) {
-        let mut column = self.first + MIRRORS;
         let mut tiles = rest.chunks_exact_mut(T * self.lines);
         for tile in &mut tiles {
             self.tile::<C, FUSED, T, T>(cpu, root, column, tile);
@@ -328,7 +365,7 @@ impl Update<'_> {
         column: usize,
         tile: &mut [Line],
     ) {
-        let Update { first, mirrors, join, lines, used } = *self;
+        let Mirrors { first, mirrors, ref join, lines, used } = *self;
         // R + V'B, then T' times that.
         let beside = std::array::from_fn(|c| c);
         let mut along = [[0.0; T]; MIRRORS];

@@ -1,6 +1,7 @@
 //! Rows as a Gaussian likelihood knows them: sums of products around a point in their midst.
 
 use super::gaussian::{Gaussian, Shift};
+use crate::data::Moments;
 use crate::kernel::{Kernel, Triangle};
 use crate::math::{Compensated, Matrix, dot};
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,14 @@ impl Centred {
         Centred { observations, shifts, factor }
     }
 
+    /// The moments of a column; the last is the outcome's.
+    pub fn moments(&self, column: usize) -> Moments {
+        let own = |i: usize| self.factor[(i, column + 1)];
+        let mean = self.shifts[column] + own(0) / self.factor[(0, 0)];
+        let squares = (1..=column + 1).map(|i| own(i) * own(i)).sum();
+        Moments::of_sums(self.observations, mean, squares)
+    }
+
     /// Of no rows, with so many columns.
     pub fn of_none(columns: usize) -> Centred {
         let factor = Matrix::zeros(columns + 1, columns + 1);
@@ -70,10 +79,10 @@ impl Centred {
     /// The factor around another point: x − m′ = (x − m) + (m − m′)·1.
     fn around(&self, shifts: &[f64]) -> Matrix {
         let mut factor = self.factor.clone();
-        for (j, (own, to)) in self.shifts.iter().zip(shifts).enumerate() {
-            for i in 0..factor.rows() {
-                let one = factor[(i, 0)];
-                factor[(i, j + 1)] += (own - to) * one;
+        for i in 0..factor.rows() {
+            let Some((one, rest)) = factor.row_mut(i).split_first_mut() else { continue };
+            for ((entry, own), to) in rest.iter_mut().zip(&self.shifts).zip(shifts) {
+                *entry += (own - to) * *one;
             }
         }
         factor

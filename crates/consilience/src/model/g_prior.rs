@@ -25,6 +25,9 @@ const NAMED: [(&str, f64); 3] = [
     ("ultrawide", std::f64::consts::FRAC_1_SQRT_2),
 ];
 
+/// Scales of `jzs` below this, or above one over this, are slips, and beyond what integrals over g bear.
+const LEAST_SCALE: f64 = 1e-9;
+
 /// A prior of a model's coefficients together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
@@ -62,7 +65,7 @@ impl GPrior {
     /// Whether a text is meant as one of them.
     pub fn is_meant(text: &str) -> bool {
         let name = text.trim_start().split(['(', ' ']).next().unwrap_or_default();
-        GPrior::NAMES.contains(&name)
+        GPrior::NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
     }
 
     /// How g is spread for so many observations and coefficients, the coefficients being `scale` times as large.
@@ -150,6 +153,7 @@ impl std::str::FromStr for GPrior {
 
     fn from_str(text: &str) -> Result<GPrior> {
         let shown = clip(text);
+        let text = &*text.to_ascii_lowercase();
         let (name, rest) = match text.split_once('(') {
             Some((name, rest)) => (name.trim(), Some(rest)),
             None => (text.trim(), None),
@@ -182,7 +186,12 @@ impl std::str::FromStr for GPrior {
             ("jzs", _) => match NAMED.iter().find(|(name, _)| *name == inside) {
                 Some((_, r)) => Ok(GPrior::Jzs { r: *r }),
                 None => match positive {
-                    Some(r) => Ok(GPrior::Jzs { r }),
+                    Some(r) if (LEAST_SCALE..=1.0 / LEAST_SCALE).contains(&r) => {
+                        Ok(GPrior::Jzs { r })
+                    }
+                    Some(_) => wrong(
+                        "has a scale beyond 1e-9 and 1e9, with which no effect could be told from none",
+                    ),
                     None => wrong("needs a positive scale"),
                 },
             },

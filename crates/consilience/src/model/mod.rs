@@ -35,7 +35,8 @@ pub use joint::{Joint, Tie};
 pub use likelihood::Likelihood;
 use likelihood::chunk_values;
 pub use log_likelihood::{Foreign, LogLikelihood};
-pub(crate) use piece::{NO_OFFSET, refuse_outcomes};
+pub(crate) use notation::unknown as unknown_prior;
+pub(crate) use piece::{NO_OFFSET, observations, refuse_outcomes};
 pub use prior::Prior;
 pub use regression::Regression;
 pub use share::Share;
@@ -207,15 +208,22 @@ impl Model {
         self.free().map(|p| p.prior).collect()
     }
 
-    /// The same model with the priors of its coefficients this many times as wide. The intercept and
-    /// the family's own parameter keep theirs: all models share them, and what the data say about
-    /// a coefficient is measured against the coefficient's prior.
+    /// The same model with the priors of its coefficients this many times as wide, and that of the standard deviation of
+    /// groups' effects, which are coefficients too. The intercept and the family's own parameter keep theirs: all models
+    /// share them, and what the data say about a coefficient is measured against the coefficient's prior.
     pub fn with_prior_scale(&self, factor: f64) -> Model {
         let mut model = self.clone();
         let intercept = |j: usize| self.regression().is_some_and(|r| r.column(j).is_intercept());
         for j in (0..self.coefficients().len()).filter(|&j| !intercept(j)) {
             let prior = &mut model.parameters[j].prior;
             *prior = prior.scaled(factor);
+        }
+        if let (Some(regression), Some(effects)) = (self.regression(), self.effects()) {
+            let first = self.coefficients().len() + regression.family_own_count();
+            // Logarithms of standard deviations move; the correlation, behind them, stays.
+            for parameter in model.parameters.iter_mut().skip(first).take(effects.count()) {
+                parameter.prior = parameter.prior.in_units(libm::log(factor), 1.0);
+            }
         }
         model
     }

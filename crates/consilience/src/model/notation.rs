@@ -1,6 +1,8 @@
 //! How priors are written: `normal(0, 1)`, `student_t(3, 0, 2.5)`, …
 
 use super::Prior;
+use crate::Error;
+use crate::error::{clip, suggestion};
 
 /// The functions a prior may be written with, and their arguments.
 const SIGNATURES: [(&str, &[&str]); 5] = [
@@ -11,20 +13,62 @@ const SIGNATURES: [(&str, &[&str]); 5] = [
     ("fixed", &["value"]),
 ];
 
+/// The error about a prior of a name that is none, if this one's is none: neither one of these functions' nor, where more
+/// can stand, one of those beside.
+pub(crate) fn unknown(text: &str, beside: &[&str]) -> Option<Error> {
+    let name = text.split_once('(').map_or(text, |(name, _)| name).trim();
+    let own = || SIGNATURES.iter().map(|(known, _)| *known);
+    if own().chain(beside.iter().copied()).any(|known| known.eq_ignore_ascii_case(name)) {
+        return None;
+    }
+    let known = own().chain(beside.iter().copied());
+    let known = suggestion(&clip(name).to_ascii_lowercase(), known);
+    let advice = elsewhere(&clip(name)).map(|advice| format!("; {advice}")).unwrap_or_default();
+    Some(Error::input(format!("there is no prior `{}`{advice}{known}", clip(name))))
+}
+
+/// What to write for a prior that others call otherwise, or have beside these.
+fn elsewhere(name: &str) -> Option<&'static str> {
+    let bare: String =
+        name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    Some(match bare.as_str() {
+        "zs" | "zsnull" | "zsfull" | "zellnersiow" | "zellnersiowcauchy" => {
+            "write jzs(1), or another scale, as in jzs(medium)"
+        }
+        "uip" | "unitinfo" | "unitinformation" | "gprior" | "zellner" | "zellnersgprior"
+        | "bic" => "write g-prior(n), which has the information of one row, or another g",
+        "hypergn" => "write hyper-g/n(3)",
+        "hyperg" => "write hyper-g(3)",
+        "t" | "student" | "studentt" => "write student_t(df, mean, scale)",
+        "gaussian" | "gauss" | "norm" => "write normal(mean, sd)",
+        "doubleexponential" | "dexp" | "lasso" => "write laplace(mean, scale)",
+        "constant" | "point" | "spike" => "write fixed(value)",
+        "improper" | "jeffreys" => "write flat, which the intercept and log_sd can have",
+        "halfnormal" | "halfcauchy" | "halft" | "halfstudentt" | "exponential" | "gamma"
+        | "invgamma" | "inversegamma" | "lognormal" => {
+            "parameters that are above 0 are on their logarithm here, and have a prior there: log_sd = \"normal(0, 1) per sd\""
+        }
+        "uniform" => "a prior with ends is not there: write normal(mean, sd)",
+        "horseshoe" | "r2d2" | "spikeandslab" => {
+            "it is not there: write laplace(mean, scale), or choose among columns with [select]"
+        }
+        _ => return None,
+    })
+}
+
 /// Reads `normal(0, 1)`, `laplace(0, 1)`, `student_t(3, 0, 2.5)`, `cauchy(0, 1)` or `fixed(0)`.
 impl std::str::FromStr for Prior {
     type Err = crate::Error;
 
     fn from_str(text: &str) -> crate::Result<Prior> {
-        use crate::Error;
-        use crate::error::{clip, suggestion};
         let shown = clip(text);
         let (name, rest) = text.split_once('(').unwrap_or((text, ""));
+        if let Some(error) = unknown(text, &[]) {
+            return Err(error);
+        }
         let name = name.trim();
-        let Some((_, names)) = SIGNATURES.iter().find(|(known, _)| *known == name) else {
-            let known = suggestion(&clip(name), SIGNATURES.iter().map(|(known, _)| *known));
-            return Err(Error::input(format!("there is no prior `{}`{known}", clip(name))));
-        };
+        let known = SIGNATURES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        let (name, names) = known.expect("the name is known");
         let signature = format!("{name}({})", names.join(", "));
         let Some(inside) = rest.trim_end().strip_suffix(')') else {
             let message = format!("`{shown}` is not a prior; write it as {signature}");
@@ -57,7 +101,7 @@ impl std::str::FromStr for Prior {
             *value = number;
         }
         let [a, b, c] = values;
-        Ok(match name {
+        Ok(match *name {
             "normal" => Prior::Normal { mean: a, sd: b },
             "laplace" => Prior::Laplace { mean: a, scale: b },
             "student_t" => Prior::StudentT { df: a, mean: b, scale: c },

@@ -1,6 +1,6 @@
 //! What a chunk of rows brings to a likelihood.
 
-use crate::data::{Design, Recipe, Table};
+use crate::data::{Binary, Design, Expr, Recipe, Table};
 use crate::kernel::{Kernel, Rows};
 use crate::math::Compensated;
 use crate::math::counts::{Dispersion, saturated};
@@ -10,11 +10,12 @@ use crate::model::multinomial::{ClassRows, Coefficients, by_class};
 use crate::model::{Centred, Family, Parameter, Regression};
 use crate::{Error, Result};
 use libm::lgamma;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The likelihood of some rows, to be put together with that of others.
 pub(super) struct Piece {
-    /// Observations: rows, each counted with its weight.
+    /// Observations: see [`observations`].
     pub observations: f64,
     /// Free coefficients.
     pub coefficients: usize,
@@ -105,6 +106,19 @@ pub(crate) fn refuse_outcomes(
     Ok(())
 }
 
+/// How many observations each row is: its weight, times the trials of an outcome that counts them. None where every row
+/// is one.
+pub(crate) fn observations(family: Family, design: &Design) -> Option<Cow<'_, [f64]>> {
+    let trials = design.second.as_deref().filter(|_| family.is_binary());
+    match (design.weights.as_deref(), trials) {
+        (None, None) => None,
+        (Some(alone), None) | (None, Some(alone)) => Some(Cow::Borrowed(alone)),
+        (Some(weights), Some(trials)) => {
+            Some(weights.iter().zip(trials).map(|(w, n)| w * n).collect())
+        }
+    }
+}
+
 impl Piece {
     /// The rows of a table under a model. An outcome that the family cannot have is an error that names
     /// its place.
@@ -123,13 +137,14 @@ impl Piece {
         large: bool,
         kernel: Kernel,
     ) -> Piece {
+        let n = design.response.len();
+        let observations = observations(family, &design).map_or(n as f64, |each| each.iter().sum());
         let y = design.response;
-        let n = y.len();
         let weights = design.weights.unwrap_or_else(|| vec![1.0; n]);
         let mut offset = design.offset.unwrap_or_else(|| vec![0.0; n]);
         if family == Family::Multinomial {
             let shape = Coefficients::new(design.columns.len(), fixed);
-            let (observations, columns) = (weights.iter().sum(), design.columns);
+            let columns = design.columns;
             let rows =
                 UnmergedRows { columns, offset: vec![0.0; n], weights, y, second: design.second };
             let rows = by_class(&rows, kernel);
@@ -150,7 +165,6 @@ impl Piece {
             }
         }
         let coefficients = columns.len();
-        let observations = weights.iter().sum();
         let mut distinct = n;
         let body = if family == Family::Gaussian {
             let target: Vec<f64> = y.iter().zip(&offset).map(|(y, o)| y - o).collect();
@@ -342,6 +356,16 @@ fn remedy(family: Family, text: &str, outcomes: &[f64]) -> String {
     }
     if !family.is_binary() {
         return "mend the value, leave such rows out, or take family = \"gaussian\"".to_string();
+    }
+    if outcomes.iter().all(|y| (0.0..=1.0).contains(y)) {
+        let of_counts = Expr::parse(text).ok().and_then(|expr| match expr.bare() {
+            Expr::Binary(Binary::Divide, a, b) => Some(format!("{a}/trials({b})")),
+            _ => None,
+        });
+        return match of_counts {
+            Some(counts) => format!("write counts out of trials as {counts} on the left side"),
+            None => "of shares of so many trials write the number of successes and that of trials, as in successes/trials(n) ~ …; for other shares take family = \"beta\"".to_string(),
+        };
     }
     // Two values are two classes, whatever they are called: 1 and 2 in many an old file.
     let mut values: Vec<f64> = Vec::new();

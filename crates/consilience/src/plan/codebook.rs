@@ -1,12 +1,15 @@
 //! What a study states of its columns: written from its data, and doubted where they contradict it.
 
 use super::room::Room;
+use super::settle::SurveyedDesign;
 use super::{Outline, Plan, settle};
-use crate::data::{Codebook, Expr, Terms};
+use crate::combine::Pool;
+use crate::data::{Codebook, Expr, Moments, Response, Terms, r_number};
 use crate::engine::{Engine, Observer, Session};
 use crate::error::{clip, nearest};
 use crate::study::{Study, StudyFile};
 use crate::{Error, Level, Result, Warning};
+use std::collections::BTreeMap;
 
 impl Plan {
     /// The codebook of a study's data, on this many threads: what its shards agree on, to be stated under
@@ -40,8 +43,12 @@ pub(crate) fn codebook_on(
 pub(crate) fn doubt(error: Error, study: &Study) -> Error {
     let Error::Input { place, message } = error else { return error };
     let is_stated = place.column.as_ref().is_some_and(|column| {
+        // A column of the design is named by its expression.
+        let parsed = Expr::parse(column).map(|expr| expr.columns());
+        let named =
+            |name: &String| name == column || parsed.as_ref().is_ok_and(|all| all.contains(name));
         let about =
-            |key: &String| Expr::parse(key).is_ok_and(|expr| expr.columns().contains(column));
+            |key: &String| Expr::parse(key).is_ok_and(|expr| expr.columns().iter().any(&named));
         study.schema.0.keys().any(|key| key == column || about(key))
     });
     let message = match is_stated {
@@ -51,6 +58,110 @@ pub(crate) fn doubt(error: Error, study: &Study) -> Error {
         false => message,
     };
     Error::Input { place, message }
+}
+
+/// What an error that comes of columns' scales is told with.
+const DOUBT: &str = "the study's [schema] states means and standard deviations, by which scale() and priors per sd go: if they are not those of the data, write it anew with `consilience schema`";
+
+/// An error with a word on what the study states.
+pub(super) fn doubted(error: Error) -> Error {
+    match error {
+        Error::Input { place, message } => {
+            Error::Input { place, message: format!("{message} ({DOUBT})") }
+        }
+        Error::Numeric { shard, model, parameter, message } => {
+            Error::Numeric { shard, model, parameter, message: format!("{message} ({DOUBT})") }
+        }
+        other => other,
+    }
+}
+
+/// The same of a failed computation, if the study states any scale.
+pub(super) fn doubt_numbers(error: Error, study: &Study) -> Error {
+    let states = study.schema.0.values().any(|entry| entry.sd.is_some());
+    if states && matches!(error, Error::Numeric { .. }) { doubted(error) } else { error }
+}
+
+/// From how many standard deviations, and what factor, a stated mean and a stated standard deviation are far off.
+const FAR: f64 = 0.5;
+const FACTOR: f64 = 2.0;
+
+/// What the codebook states of columns and outcomes that the rows contradict, as far as shards have said it.
+pub(super) fn far_off(
+    study: &Study,
+    designs: &[SurveyedDesign],
+    pool: Option<&Pool>,
+) -> Vec<Warning> {
+    let Codebook(book) = &study.schema;
+    if book.is_empty() {
+        return Vec::new();
+    }
+    let (mut scales, mut counts) = (BTreeMap::new(), BTreeMap::new());
+    let mut compare = |key: String, [mean, sd]: [f64; 2]| {
+        let stated = book.get(&key).and_then(|entry| entry.mean.zip(entry.sd));
+        let Some((stated_mean, stated_sd)) = stated else { return };
+        let rounding = 1e-13 * (mean.abs() + sd);
+        let apart = (stated_mean - mean).abs() > (FAR * sd).max(rounding);
+        let wide = stated_sd > FACTOR * sd || FACTOR * stated_sd < sd;
+        if apart || wide && (stated_sd - sd).abs() > rounding {
+            let [stated_mean, stated_sd, mean, sd] = [stated_mean, stated_sd, mean, sd].map(short);
+            let text = format!(
+                "`{}` the mean {stated_mean} and the sd {stated_sd} (the data have {mean} and {sd})",
+                clip(&key)
+            );
+            scales.insert(key, text);
+        }
+    };
+    for SurveyedDesign { design: (_, recipe), whole, .. } in designs {
+        let n = whole.observations;
+        // Moments that are agreed on are over rows, those of counted trials over trials.
+        let counted = matches!(&recipe.response.expr, Expr::Pairing(joint, ..) if joint.is_count());
+        let moments = whole.means.iter().zip(&whole.squares).filter(|_| !counted);
+        for (j, (mean, squares)) in moments.enumerate() {
+            let found = recipe.unscaled(j, &Moments::of_sums(n, *mean, *squares));
+            found.into_iter().for_each(|(key, found)| compare(key, found));
+        }
+        let Response { text: key, weight, .. } = &recipe.response;
+        if book.get(key).is_some_and(|entry| entry.observations.is_some()) && *weight != n {
+            let [stated, known] = [*weight, n].map(r_number);
+            let text = format!("{stated} observations of `{}` (the data have {known})", clip(key));
+            counts.insert(key.clone(), text);
+        }
+    }
+    if let Some(pool) = pool {
+        let (recipe, last) = (pool.recipe(), pool.recipe().columns.len());
+        for j in 0..last {
+            let found = recipe.unscaled(j, &pool.all.moments(j));
+            found.into_iter().for_each(|(key, found)| compare(key, found));
+        }
+        // Offsets were taken off the outcome.
+        if recipe.offsets.is_empty() {
+            let found = pool.all.moments(last);
+            compare(recipe.response.text.clone(), [found.mean, found.sd()]);
+        }
+    }
+    let said = |of: &str, found: BTreeMap<String, String>| {
+        let number = found.len();
+        let shown: Vec<String> = found.into_values().take(5).collect();
+        let more = if number > 5 { "; …" } else { "" };
+        let message = format!("[schema] states {of}{}{more}", shown.join(&format!("; {of}")));
+        (number > 0).then_some((message, number as f64))
+    };
+    let scales = said("of ", scales).map(|(message, number)| {
+        let advice = "scale() and priors per sd go by what is stated; write it anew with `consilience schema`, unless scales are meant to be those of other data";
+        Warning::new(Level::Caution, "schema-far-off", message, advice).value(number)
+    });
+    let counts = said("", counts).map(|(message, number)| {
+        let advice =
+            "write it anew with `consilience schema`, unless it is meant to be of other data";
+        Warning::new(Level::Note, "schema-observations", message, advice).value(number)
+    });
+    scales.into_iter().chain(counts).collect()
+}
+
+/// A number in a few digits.
+fn short(x: f64) -> String {
+    r_number(format!("{x:.3e}").parse().unwrap_or(x))
 }
 
 /// A note on what the codebook left to be asked.

@@ -1,11 +1,13 @@
 //! Data at hand: read, checked and split.
 
 use super::Plan;
+use super::open::OpenTimes;
 use super::outline::{Outline, at_formula};
 use super::room::{Room, bytes_in_words};
 use crate::compare::PartitionReport;
 use crate::data::misread::{Misread, misread};
 use crate::data::read::{Bound, Reader, Wanted, column_names};
+use crate::data::sentinel::Sentinels;
 use crate::data::split::{Partition, SplitRule, Strata, split};
 use crate::data::{
     Codebook, Expr, Function, Gathering, Request, Scratch, ShardData, Table, Terms, agree_or_blame,
@@ -16,6 +18,7 @@ use crate::engine::{Clock, Observer};
 use crate::halt::{Halt, go_on};
 use crate::study::{Missing, SplitBy, Study, StudyFile};
 use crate::{Error, Level, Place, Result, Warning};
+use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -275,7 +278,7 @@ pub(super) fn complete(
     place: Place,
     read: impl FnOnce(&mut CompleteRows) -> Result<u64>,
 ) -> Result<Complete> {
-    let mut rows = CompleteRows::new(&outline.study, room);
+    let mut rows = CompleteRows::new(outline, room);
     let comments = read(&mut rows)?;
     go_on(room.halt.as_ref())?;
     let mut warnings = Vec::new();
@@ -286,6 +289,7 @@ pub(super) fn complete(
             .push(Warning::new(Level::Note, "comments", message, advice).value(comments as f64));
     }
     refuse_misread(outline, rows.misread.take().unwrap_or_default())?;
+    warnings.extend(rows.maybe_missing());
     let (data, dropped) = rows.finish(place)?;
     if dropped > 0 {
         warnings.push(left_out(dropped));
@@ -306,24 +310,34 @@ fn left_out(dropped: usize) -> Warning {
 /// Complete rows while they come.
 pub(super) struct CompleteRows<'a> {
     study: &'a Study,
+    /// The outcome, if a part of it may be missing.
+    open: Option<OpenTimes>,
     rows: Gathering<'a>,
     dropped: usize,
     /// How many values each column misses.
     missing: Vec<(String, usize)>,
     /// Columns that seem to be of numbers, and are text; known from the first rows on, as levels are.
     misread: Option<Vec<Misread>>,
+    /// What may stand for missing values in each column.
+    sentinels: Vec<(String, Sentinels)>,
 }
 
 impl<'a> CompleteRows<'a> {
-    fn new(study: &'a Study, room: &'a Room) -> CompleteRows<'a> {
+    fn new(outline: &'a Outline, room: &'a Room) -> CompleteRows<'a> {
         let rows = Gathering::new(room.rows, &room.folder);
-        CompleteRows { study, rows, dropped: 0, missing: Vec::new(), misread: None }
+        let (study, open) = (&outline.study, OpenTimes::of(outline));
+        let (missing, sentinels) = (Vec::new(), Vec::new());
+        CompleteRows { study, open, rows, dropped: 0, missing, misread: None, sentinels }
     }
 
-    pub(super) fn take(&mut self, block: Table) -> Result<()> {
+    pub(super) fn take(&mut self, mut block: Table) -> Result<()> {
+        if let Some(open) = &self.open {
+            open.fill(&mut block)?;
+        }
         let comma = self.study.data.decimal == ',';
         let misread = self.misread.get_or_insert_with(|| misread(&block, comma));
         misread.iter_mut().for_each(|one| one.look(&block));
+        self.look_for_sentinels(&block);
         match block.complete_rows() {
             None => self.rows.take(block),
             Some(rows) => {
@@ -335,6 +349,33 @@ impl<'a> CompleteRows<'a> {
                 self.rows.take(block.select(&rows))
             }
         }
+    }
+
+    fn look_for_sentinels(&mut self, block: &Table) {
+        if self.sentinels.is_empty() {
+            let new = |name: &String| (name.clone(), Sentinels::default());
+            self.sentinels = block.names().iter().map(new).collect();
+        }
+        let columns = self.sentinels.par_iter_mut().zip(block.columns());
+        columns.for_each(|((_, seen), column)| seen.take(column));
+    }
+
+    /// A caution for every number that may stand for a missing value.
+    fn maybe_missing(&self) -> Vec<Warning> {
+        let data = &self.study.data;
+        let columns = self.sentinels.iter().filter(|(name, _)| data.weights.as_ref() != Some(name));
+        let found =
+            columns.flat_map(|(name, seen)| seen.found().into_iter().map(move |f| (name, f)));
+        let caution = |(name, (code, count)): (&String, (f64, u64))| {
+            let rows = if count == 1 { "row" } else { "rows" };
+            let message = format!(
+                "the column `{name}` is {code} in {count} {rows}, far from all of its other values"
+            );
+            let advice =
+                format!("write na = [\"{code}\"] under [data] if that stands for a missing value");
+            Warning::new(Level::Caution, "maybe-missing", message, advice).value(count as f64)
+        };
+        found.map(caution).collect()
     }
 
     fn count_missing(&mut self, block: &Table) {

@@ -3,10 +3,14 @@
 mod codebook;
 mod derive;
 mod extras;
+mod fitting;
 mod foreign;
 mod gather;
+mod levels;
 mod nodes;
+mod open;
 mod outline;
+mod points;
 mod room;
 mod select;
 mod settle;
@@ -167,18 +171,22 @@ impl<E: Engine> Plan<E> {
         let all_terms = terms.iter().take(usize::from(chosen)).flat_map(|t| &t.terms).enumerate();
         let all_terms =
             all_terms.map(|(t, term)| (term.clone(), candidates.contains(&t))).collect();
-        let (settings, asked, traffic) = {
+        let (settings, far_off, asked, traffic) = {
             let session = Session::new(&engine, observer);
-            let agree = || -> Result<(Vec<Setting>, Vec<String>)> {
+            let mut agree = || -> Result<(Vec<Setting>, Vec<Warning>, Vec<String>)> {
                 let (recipes, asked) = settle::agreed(&study, &terms, &session)?;
+                warnings.extend(levels::many_levels(&recipes));
                 let models = settle::settle(&study, &recipes)?;
                 let surveyed = settle::survey(&study, models, &session);
-                Ok((surveyed.map_err(|error| codebook::doubt(error, &study))?, asked))
+                let (settings, far_off) =
+                    surveyed.map_err(|error| codebook::doubt(error, &study))?;
+                Ok((settings, far_off, asked))
             };
-            let (settings, asked) = agree().map_err(|error| lines.locate(error))?;
-            (settings, asked, session.traffic())
+            let (settings, far_off, asked) = agree().map_err(|error| lines.locate(error))?;
+            (settings, far_off, asked, session.traffic())
         };
         warnings.extend(codebook::incomplete(&study, &asked));
+        warnings.extend(far_off);
         warnings.extend(improper(&settings));
         let formulas = formulas.iter().map(Formula::to_string).collect();
         Ok(Plan {
@@ -242,7 +250,8 @@ impl<E: Engine> Plan<E> {
         let session = Session::resume(engine, observer, self.traffic);
         // All priors at once: they share rounds, and the shards' likelihoods.
         let settings = [self.settings.clone(), self.scaled_settings()].concat();
-        let mut evidences = combine(&session, &settings)?;
+        let mut evidences = combine(&session, &settings)
+            .map_err(|error| codebook::doubt_numbers(error, &self.study))?;
         let scaled = evidences.split_off(self.settings.len());
         nodes::check(&session, &self.settings, &mut evidences)?;
         self.use_shard_draws(&mut evidences)?;
@@ -267,11 +276,25 @@ impl<E: Engine> Plan<E> {
 
 /// Notes that evidences are known up to a factor.
 fn improper(settings: &[Setting]) -> Option<Warning> {
-    settings.iter().any(|setting| setting.joint.has(Tie::Flat)).then(|| {
-        let message = "intercept and log_sd have flat priors, as g-priors have them elsewhere: an evidence is known up to a factor that all models here share, so that Bayes factors and probabilities are right and the evidences themselves say nothing";
-        let advice = "give `intercept` and `log_sd` proper priors under [prior] if evidences are to be compared with those of other studies";
-        Warning::new(Level::Note, "improper-prior", message, advice)
-    })
+    // All models have the same flat priors, or are not compared.
+    let Setting { model, joint, .. } = settings.iter().find(|s| s.joint.has(Tie::Flat))?;
+    let flat = (0..model.parameters.len()).filter(|&j| joint.tie(j) == Tie::Flat);
+    let key = |j: usize| if j < model.coefficients().len() { "intercept" } else { "log_sd" };
+    let (flat, quoted): (Vec<&str>, Vec<String>) =
+        flat.map(|j| (key(j), format!("`{}`", key(j)))).unzip();
+    let (have, proper) = match flat[..] {
+        [_] => ("has a flat prior", "a proper prior"),
+        _ => ("have flat priors", "proper priors"),
+    };
+    let message = format!(
+        "{} {have}, as beside g-priors elsewhere: an evidence is known up to a factor that all models here share, so that Bayes factors and probabilities are right and the evidences themselves say nothing",
+        flat.join(" and ")
+    );
+    let advice = format!(
+        "give {} {proper} under [prior] if evidences are to be compared with those of other studies",
+        quoted.join(" and ")
+    );
+    Some(Warning::new(Level::Note, "improper-prior", message, advice))
 }
 
 /// A study with `[select]` names no models to compare.

@@ -3,11 +3,11 @@
 use super::codebook;
 use crate::data::read::ROW_NAMES;
 use crate::data::{Expr, Formula, Function, Terms};
-use crate::error::suggestion;
+use crate::error::{clip, suggestion};
 use crate::model::Family;
 use crate::study::{Lines, ModelSpec, Select, SplitBy, Study, StudyFile};
-use crate::{Error, Place, Result, Warning};
-use std::collections::BTreeSet;
+use crate::{Error, Level, Place, Result, Warning};
+use std::collections::{BTreeSet, HashMap};
 
 /// A study whose formulas are read and expanded over the data's columns.
 #[derive(Debug, Clone)]
@@ -73,6 +73,7 @@ impl Outline {
         let (formulas, terms, candidates) = expanded().map_err(|error| file.lines.locate(error))?;
         let mut notes = file.notes();
         notes.extend(codebook::unused(&file.study, &terms));
+        notes.extend(same_models(&file.study, &terms));
         Ok(Outline { study: file.study, lines: file.lines, notes, formulas, terms, candidates })
     }
 
@@ -143,6 +144,39 @@ fn comparable(study: &Study, formulas: &[Formula]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A caution for every model that is there before under another name.
+fn same_models(study: &Study, terms: &[Terms]) -> Vec<Warning> {
+    let mut known: HashMap<String, Vec<&ModelSpec>> = HashMap::new();
+    let mut warnings = Vec::new();
+    for (model, terms) in study.models.iter().zip(terms) {
+        let mut labels: Vec<&str> = terms.terms.iter().map(|term| term.label.as_str()).collect();
+        // Which factors have a column for all of their levels depends on the order of other terms.
+        if terms.intercept && terms.terms.iter().all(|term| term.variables.len() == 1) {
+            labels.sort_unstable();
+        }
+        let mut offsets: Vec<String> = terms.offsets.iter().map(Expr::to_string).collect();
+        offsets.sort();
+        let effects = terms.effects.as_ref().map(ToString::to_string);
+        let key =
+            format!("{} {} {labels:?} {offsets:?} {effects:?}", model.family, terms.intercept);
+        let same = known.entry(key).or_default();
+        match same.iter().find(|other| other.prior == model.prior) {
+            Some(other) => {
+                let message = format!(
+                    "the models `{}` and `{}` are the same, and are counted as two",
+                    clip(&other.name),
+                    clip(&model.name)
+                );
+                let advice =
+                    "leave one out: otherwise it has twice the prior probability of a model";
+                warnings.push(Warning::new(Level::Caution, "same-model", message, advice));
+            }
+            None => same.push(model),
+        }
+    }
+    warnings
 }
 
 /// The columns that the study names outside of formulas must be there.

@@ -1,24 +1,24 @@
 //! Agreeing on models with shards, wherever those are.
 
+use super::codebook;
+use super::fitting::{both_classes, fitting_effects, fitting_flat, fitting_outcome};
 use super::outline::{at_formula, in_study};
 use super::units;
 use crate::combine::{
     Extras, Pool, Setting, has_statistics, is_sought, refuse_ties, statistics_of,
 };
 use crate::data::{
-    Ask, Expr, INTERCEPT, Pairing, Recipe, Request, Response, ResponseKind, Shared, Terms,
-    agree_or_blame,
+    Ask, Expr, INTERCEPT, Recipe, Request, ResponseKind, Shared, Terms, agree_or_blame,
 };
 use crate::engine::Session;
 use crate::math::Matrix;
-use crate::model::groups::has_law;
-use crate::model::{Body, Family, Joint, Model, NO_OFFSET, Parameter, Regression, Share};
+use crate::model::{Body, Family, Joint, Model, Parameter, Regression, Share};
 use crate::question::{
     Answers, Describe, Listed, Locate, Points, Question, Statistics, Survey, SurveyAnswer,
 };
 use crate::study::{
-    Combine, Local, ModelSpec, ParameterName, PriorSpec, Role, SelectBy, ShareRule, Study,
-    group_of, resolve_priors, unmatched_study_priors,
+    Combine, Local, ParameterName, PriorSpec, Role, SelectBy, ShareRule, Study, group_of,
+    resolve_priors, unmatched_study_priors,
 };
 use crate::target::Expansion;
 use crate::{Error, Level, Place, Result, Warning};
@@ -101,6 +101,7 @@ pub(super) fn settle(study: &Study, recipes: &[Recipe]) -> Result<Vec<Written>> 
     let regressions = regressions(study, recipes);
     for ((spec, regression), names) in specs.iter().zip(regressions).zip(names) {
         let priors = resolve_priors(study, spec, &names)?;
+        fitting_flat(study, spec, regression.response(), &priors)?;
         let parameter =
             |(n, p): (ParameterName, &PriorSpec)| Parameter { name: n.name, prior: p.prior };
         let parameters = names.into_iter().zip(&priors).map(parameter).collect();
@@ -189,93 +190,22 @@ fn parameter_names(family: Family, recipe: &Recipe) -> Vec<ParameterName> {
     names
 }
 
-/// Effects of groups are for some families, and for what needs no more of a likelihood than its values and slopes.
-fn fitting_effects(study: &Study, spec: &ModelSpec) -> Result<()> {
-    let message = if !has_law(spec.family) {
-        format!(
-            "random effects are for gaussian, logistic, probit, poisson and negative-binomial models, and this one is {}; take the group as a factor, as in y ~ x + group",
-            spec.family
-        )
-    } else if study.select.is_some() {
-        "[select] cannot have random effects; list the models as [[model]], or take the group as a factor".to_string()
-    } else if study.evidence.combine == Combine::Augmented
-        || matches!(study.evidence.local, Local::GibbsChib | Local::GibbsBridge)
-    {
-        "Gibbs sampling does not know random effects; use combine = \"exact\" and local = \"auto\""
-            .to_string()
-    } else {
-        return Ok(());
-    };
-    Err(Error::input(message))
-}
-
-/// Classes are no numbers, and a binary outcome with a single class says nothing about any model.
-fn fitting_outcome(study: &Study, spec: &ModelSpec, recipe: &Recipe) -> Result<()> {
-    let response = &recipe.response;
-    if spec.family == Family::Multinomial && !recipe.offsets.is_empty() {
-        return Err(at_formula(Error::input(NO_OFFSET), study, spec));
-    }
-    fitting_kind(spec.family, response).map_err(|e| at_formula(e, study, spec))?;
-    if let ResponseKind::Classes { levels } = &response.kind
-        && !spec.family.is_binary()
-    {
-        let message = format!(
-            "the outcome `{}` is {}, and a {} model needs numbers; use family = \"logistic\" or \"probit\", or see whether the column was meant to hold numbers",
-            response.text,
-            levels.iter().map(|l| format!("`{l}`")).collect::<Vec<_>>().join(" or "),
-            spec.family
-        );
-        return Err(at_formula(Error::input(message), study, spec));
-    }
-    if spec.family.is_binary() && response.sd == 0.0 {
-        let class = match &response.kind {
-            ResponseKind::Classes { levels } if levels.len() == 1 => &levels[0],
-            ResponseKind::Classes { levels } => &levels[usize::from(response.mean > 0.0)],
-            _ => &response.mean.to_string(),
-        };
-        let message = format!(
-            "the outcome `{}` is {class} in all {} complete rows, but a {} model needs both classes; check the data, and what is missing in them",
-            response.text, response.weight, spec.family
-        );
-        return Err(at_formula(Error::input(message), study, spec));
-    }
-    Ok(())
-}
-
-/// Outcomes of several numbers, and ordered ones, are for the families that are made for them.
-fn fitting_kind(family: Family, response: &Response) -> Result<()> {
-    let counts = matches!(&response.expr, Expr::Pairing(Pairing::Counts | Pairing::Trials, ..));
-    let text = &response.text;
-    let message = match &response.kind {
-        ResponseKind::Pairing if counts && !family.is_binary() => format!(
-            "{text} is for logistic and probit models, and this one is {family}; use family = \"logistic\""
-        ),
-        ResponseKind::Pairing if !counts && !family.is_survival() => format!(
-            "{text} is for times, and a {family} model has none; use family = \"weibull\", \"exponential\" or \"log-normal\""
-        ),
-        ResponseKind::Levels { .. } if !family.has_levels() => format!(
-            "{text} is for classes in order, and a {family} model has none; use family = \"cumulative-logit\" or \"cumulative-probit\""
-        ),
-        ResponseKind::Number if family == Family::Beta && !(0.0..=1.0).contains(&response.mean) => {
-            format!(
-                "the mean of {text} is {}, and a beta model needs numbers between 0 and 1; write a share, as in I({text}/100)",
-                response.mean
-            )
-        }
-        _ => return Ok(()),
-    };
-    Err(Error::input(message))
-}
-
 /// Has every shard build its designs, which finds outcomes that do not fit before anything runs, and says
-/// how columns vary, by which the priors per standard deviation are settled.
+/// how columns vary, by which the priors per standard deviation are settled. Also says where the data are far from what the
+/// study states of them.
 pub(super) fn survey(
     study: &Study,
     models: Vec<Written>,
     session: &Session,
-) -> Result<Vec<Setting>> {
+) -> Result<(Vec<Setting>, Vec<Warning>)> {
     let Surveyed { designs: answers, located, pool } = ask_designs(study, &models, session)?;
+    let far_off = codebook::far_off(study, &answers, pool.as_deref());
     let mut settings = Vec::new();
+    for (spec, (model, _)) in study.specs().iter().zip(&models) {
+        if let Some(regression) = model.regression() {
+            both_classes(study, spec, &regression.design.response)?;
+        }
+    }
     for (written, located) in models.into_iter().zip(located) {
         let joint = joint_of(study, &written);
         if written.0.effects().is_some() && !joint.is_plain() {
@@ -284,8 +214,10 @@ pub(super) fn survey(
                 written.0.name
             ))));
         }
-        let (model, share, surveys) =
-            settled_by(study, written, &answers, session.shards()).map_err(in_study)?;
+        let (model, share, surveys) = settled_by(study, written, &answers, session.shards())
+            .map_err(|error| {
+                in_study(if far_off.is_empty() { error } else { codebook::doubted(error) })
+            })?;
         let options = study.evidence.clone();
         let mut setting = Setting {
             model,
@@ -305,7 +237,7 @@ pub(super) fn survey(
         refuse_ties(&setting).map_err(in_study)?;
         settings.push(setting);
     }
-    Ok(settings)
+    Ok((settings, far_off))
 }
 
 /// Which of a model's priors are tied to others.
@@ -331,7 +263,7 @@ pub(super) fn settled_by(
     let whole = whole.unwrap_or_else(|| SurveyAnswer::of_rows(0.0));
     if let Some(empty) = surveys.iter().position(|s| s.observations == 0.0) {
         let message = format!(
-            "every row of shard {empty} has weight 0; use fewer shards, or another `split.seed`"
+            "every row of shard {empty} has weight 0 or no trials; use fewer shards, or another `split.seed`"
         );
         return Err(Error::input_at(Place::key(""), message));
     }

@@ -22,7 +22,7 @@ pub struct Statistics {
 /// The values of rows that are taken together: these stay in cache,
 const PIECE: usize = 1 << 18;
 /// unless columns are so many that merging factors would take longer than making them: rows per column.
-const MERGED: usize = 8;
+const MERGED: usize = 32;
 
 impl Kind for Statistics {
     const NAME: &'static str = "statistics";

@@ -6,7 +6,7 @@ use super::fixed::Layout;
 use super::moments::MomentsLayout;
 use crate::data::{Moments, Recipe, ShardData, Table};
 use crate::math::dot;
-use crate::model::{Family, Model, over_chunks, refuse_outcomes};
+use crate::model::{Family, Model, observations, over_chunks, refuse_outcomes};
 use crate::shard::Shard;
 use crate::{Error, Place, Result};
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ pub struct Survey {
 /// How a design, or a model's part of it, looks on one shard, or on all.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SurveyAnswer {
-    /// Observations: rows, each counted with its weight.
+    /// Observations: rows, each counted with its weight, or with its trials if the outcome counts them.
     pub observations: f64,
     /// Per column, the observations in which it is not 0; of a model's part, of free coefficients only.
     pub nonzero: Vec<f64>,
@@ -147,7 +147,7 @@ impl Kind for Survey {
     fn explain_answer(answer: &SurveyAnswer) -> String {
         let p = answer.nonzero.len();
         let mut out = format!(
-            "  rows, counted with weights: {}\n  rows in which each of {p} design columns is not 0: {}\n",
+            "  rows, counted with weights and trials: {}\n  rows in which each of {p} design columns is not 0: {}\n",
             answer.observations,
             numbers(&answer.nonzero)
         );
@@ -266,13 +266,15 @@ fn look(table: &Table, family: Family, parts: &[Recipe], units: bool) -> Result<
     let mut all = SurveyFound::default();
     for (k, part) in parts.iter().enumerate() {
         let found = part.design(table)?;
-        let weights = found.weights.as_deref();
+        // The same data are the same, whether trials stand in rows of their own or are counted.
+        let weights = observations(family, &found);
+        let weights = weights.as_deref();
         // All parts have the same outcome, offset and weights.
         if k == 0 {
             refuse_outcomes(family, &part.response.text, &found, table)?;
             all.observations = weights.map_or(table.rows() as f64, |w| w.iter().sum());
-            let offset = found.offset.filter(|_| units);
-            all.offset = offset.map_or_else(Moments::default, |o| Moments::of(&o, weights));
+            let offset = found.offset.as_ref().filter(|_| units);
+            all.offset = offset.map_or_else(Moments::default, |o| Moments::of(o, weights));
         }
         let column = |values: &Vec<f64>| {
             let moments = if units { Moments::of(values, weights) } else { Moments::default() };

@@ -401,6 +401,7 @@ fn what_cannot_be_is_refused() {
         ("yes ~ x + (1 | log(x))", "logistic", "the column of the groups"),
         ("yes ~ x + (1 | nowhere)", "logistic", "there is no column `nowhere`"),
         ("y ~ x + (1 | h)", "student-t", "and this one is student-t"),
+        ("yes ~ x + (1 | yes)", "logistic", "the outcome yes also stands on the right side"),
     ] {
         let message = refusal(&one(formula, family));
         assert!(message.contains(part), "{formula}: {message}");
@@ -502,4 +503,70 @@ fn too_few_nodes_are_told() {
     };
     assert_eq!(warned("nodes = 1"), ["too-few-nodes"]);
     assert!(warned("").is_empty());
+}
+
+/// The value of a formula on a file at one point, given options under `[data]`.
+fn value_of(path: &Path, options: &str, formula: &str, family: &str, theta: &[f64]) -> f64 {
+    let text = study(path, "shards = 1", "", &[(formula, family)]);
+    let plan = plan(&text.replace("[split]", &format!("{options}\n[split]")));
+    let groups = Groups::new(&plan.settings[0].model, plan.engine().shard(0).data()).unwrap();
+    value(&groups, &theta[theta.len() - groups.dim()..])
+}
+
+/// A weight is a row repeated, trials are rows with the ways to order them, and an offset is a part of the predictor.
+#[test]
+fn weights_trials_and_offsets_are_what_they_stand_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = rows(5, 7, 0.8, 13);
+    let write = |name: &str, header: &str, line: &dyn Fn(usize, &Row) -> String| {
+        let lines: String = all.iter().enumerate().map(|(i, row)| line(i, row)).collect();
+        let path = folder.path().join(name);
+        std::fs::write(&path, format!("{header}\n{lines}")).unwrap();
+        path
+    };
+    let weight = |i: usize| i % 3;
+    let number =
+        |row: &Row| format!("h{},{},{},{},{}", row.group, row.x, row.y[0], row.y[1], row.y[2]);
+    let header = "h,x,yes,count,y";
+    let once = write("once.csv", &format!("{header},w,o"), &|i, row| {
+        format!("{},{},{}\n", number(row), weight(i), 0.3 * row.x)
+    });
+    let repeated =
+        write("repeated.csv", header, &|i, row| format!("{}\n", number(row)).repeat(weight(i)));
+    let theta = [0.1, 0.4, -0.2, -0.3, -0.6, 0.5];
+    for family in ["logistic", "probit", "poisson", "negative-binomial", "gaussian"] {
+        let formula = format!("{} ~ x + (x | h)", outcome(family));
+        let weighted = value_of(&once, "weights = \"w\"", &formula, family, &theta);
+        let written_out = value_of(&repeated, "", &formula, family, &theta);
+        let off = (weighted / written_out - 1.0).abs();
+        assert!(off < 1e-12, "{family}: {weighted}, not {written_out}");
+        // 0.3x in the offset, and 0.3 less in the slope.
+        let formula = format!("{} ~ x + offset(o) + (1 | h)", outcome(family));
+        let plain = format!("{} ~ x + (1 | h)", outcome(family));
+        let mut more = theta;
+        let slope = if matches!(family, "gaussian" | "negative-binomial") { 3 } else { 4 };
+        more[slope] += 0.3;
+        let (a, b) = (
+            value_of(&once, "", &formula, family, &theta),
+            value_of(&once, "", &plain, family, &more),
+        );
+        assert!((a / b - 1.0).abs() < 1e-12, "{family}: {a}, not {b}");
+    }
+    let counts = |row: &Row| (row.y[1].min(5.0) as usize, 5 - row.y[1].min(5.0) as usize);
+    let trials = write("trials.csv", "h,x,s,f", &|_, row| {
+        format!("h{},{},{},{}\n", row.group, row.x, counts(row).0, counts(row).1)
+    });
+    let single = write("single.csv", "h,x,b", &|_, row| {
+        let line = |b: usize| format!("h{},{},{b}\n", row.group, row.x);
+        line(1).repeat(counts(row).0) + &line(0).repeat(counts(row).1)
+    });
+    let ways = |row: &Row| {
+        lgamma(6.0) - lgamma(counts(row).0 as f64 + 1.0) - lgamma(counts(row).1 as f64 + 1.0)
+    };
+    let ways: f64 = all.iter().map(ways).sum();
+    for family in ["logistic", "probit"] {
+        let a = value_of(&trials, "", "cbind(s, f) ~ x + (1 | h)", family, &theta);
+        let b = value_of(&single, "", "b ~ x + (1 | h)", family, &theta);
+        assert!((a - b - ways).abs() < 1e-10, "{family}: {a}, not {b} + {ways}");
+    }
 }

@@ -146,7 +146,8 @@ const CASES: [(Case, f64, f64); 18] = [
 fn all_kinds_of_cpu_agree_and_points_do_not_depend_on_their_company() {
     let mut rng = stream(18, 0, 0, "families");
     let mut uniform = move || rng.random::<f64>();
-    for n in [1, 13, 1003] {
+    // Rows of one observation share their logarithms, others do not.
+    for (n, times) in [(1, 2.0), (13, 1.0), (1003, 2.0), (1003, 1.0)] {
         for (case, from, to) in CASES {
             let columns: Vec<Vec<f64>> =
                 (0..3).map(|_| (0..n).map(|_| 2.0 * uniform() - 1.0).collect()).collect();
@@ -155,7 +156,7 @@ fn all_kinds_of_cpu_agree_and_points_do_not_depend_on_their_company() {
                 Case::Beta => y.iter().map(|_| -0.05 - uniform()).collect(),
                 _ => y.iter().map(|y| y + 0.01 + uniform()).collect(),
             };
-            let (offset, count) = (vec![0.1; n], vec![2.0; n]);
+            let (offset, count) = (vec![0.1; n], vec![times; n]);
             let rows = |path: Path| {
                 let family = Family::StudentT;
                 Rows::of_case(family, case, &columns, &offset, &count, (&y, &z), Kernel::Auto)
@@ -181,6 +182,9 @@ fn all_kinds_of_cpu_agree_and_points_do_not_depend_on_their_company() {
                         rows(path).case_values(&points[k..=k], &mut alone);
                         assert_eq!(alone[0], *value, "{what}");
                     }
+                    let (mut wrong, nowhere) = ([0.0], [f64::NAN; 3]);
+                    rows(path).case_values(&[(&nowhere, [0.7, -0.3])], &mut wrong);
+                    assert!(wrong[0].is_nan(), "{what}: {} of no number", wrong[0]);
                     let sums = rows(path).case_sums(&thetas[0], [0.7, -0.3], true);
                     let quick = rows(path).case_sums(&thetas[0], [0.7, -0.3], false);
                     assert_eq!((sums.value, &sums.gradient), (quick.value, &quick.gradient));
@@ -189,6 +193,7 @@ fn all_kinds_of_cpu_agree_and_points_do_not_depend_on_their_company() {
                         assert!((a - b).abs() < 1e-12 * size, "{what}: {a} is not {b}");
                     };
                     near(sums.value, plain.value);
+                    near(sums.value, first[0]);
                     (0..3).for_each(|j| near(sums.gradient[j], plain.gradient[j]));
                     (0..2).for_each(|k| near(sums.own[k], plain.own[k]));
                     (0..3).for_each(|k| near(sums.own_bend[k], plain.own_bend[k]));

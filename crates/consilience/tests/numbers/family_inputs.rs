@@ -164,7 +164,7 @@ fn formulas_and_families_that_do_not_fit_are_refused() {
         ("Surv(t) ~ x", "weibull", &["whether it ended in an event", "write the time alone"]),
         ("Surv(t, t2, e) ~ x", "weibull", &["rows that enter late is not supported"]),
         ("Surv(t, e, type = 'mstate') ~ x", "weibull", &["Surv() is written Surv(time, event)"]),
-        ("Surv(t, e, robust = 1) ~ x", "weibull", &["Surv() knows time, time2, event and type"]),
+        ("Surv(t, e, robust = 1) ~ x", "weibull", &["no argument `robust` here"]),
         ("k ~ Surv(t, e)", "poisson", &["can only be the outcome, left of ~"]),
         ("k ~ cbind(t, e)", "poisson", &["can only be the outcome"]),
         ("k ~ x", "multinom", &["there is no `multinom`; write \"multinomial\""]),
@@ -179,6 +179,36 @@ fn formulas_and_families_that_do_not_fit_are_refused() {
             assert!(message.contains(part), "{formula}, {family}: `{message}` lacks `{part}`");
         }
     }
+}
+
+/// Too many successes are said with their row, and not taken for a lack of failures.
+#[test]
+fn successes_are_counted_row_by_row() {
+    let rows = |pairs: &[(i32, i32)]| {
+        let lines = (0..).zip(pairs).map(|(i, (k, n))| format!("{k},{n},{}\n", i * 7 % 5));
+        format!("k,n,x\n{}", lines.collect::<String>())
+    };
+    let many = rows(&[(3, 5), (5, 5), (7, 5), (2, 5), (6, 5), (9, 5)]);
+    // The shares of all rows together are 1 here.
+    let even = rows(&[(3, 7), (5, 5), (7, 3)]);
+    for (data, formula, parts) in [
+        (&many, "k/trials(5) ~ x", ["line 4", "7 successes in 5 trials"]),
+        (&even, "k/trials(n) ~ x", ["line 4", "7 successes in 3 trials"]),
+        (&rows(&[(4, 4), (2, 2)]), "k/trials(n) ~ x", ["a success in all trials", "2 complete"]),
+        (&rows(&[(0, 4), (0, 2)]), "cbind(k, n) ~ x", ["a failure in all trials", "2 complete"]),
+        (
+            &rows(&[(1, 4), (2, 4), (3, 4)]),
+            "k/n ~ x",
+            ["line 2", "write counts out of trials as k/trials(n)"],
+        ),
+        (&rows(&[(1, 4), (2, 4), (3, 4)]), "I(x/10) ~ k", ["as x/trials(10)", "line 3"]),
+    ] {
+        let message = fault(data, formula, "logistic", 1);
+        assert!(parts.iter().all(|part| message.contains(part)), "{formula}: {message}");
+    }
+    let message = fault(&data(""), "share ~ x", "binomial", 1);
+    let parts = ["successes/trials(n) ~", "take family = \"beta\""];
+    assert!(parts.iter().all(|part| message.contains(part)), "{message}");
 }
 
 #[test]
@@ -198,6 +228,21 @@ fn priors_of_other_families_are_refused() {
             .to_string();
         assert!(error.contains(&format!("a {family} model has no {key}; {advice}")), "{error}");
     }
+}
+
+/// A prior that needs a gaussian or such is not said to need an intercept, which cutpoints cannot have beside them.
+#[test]
+fn ordinal_models_have_no_g_priors() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("d.csv");
+    std::fs::write(&path, data("")).unwrap();
+    let mut study = StudyCase::new(path.to_str().unwrap(), 1);
+    study.default = "coefficients = \"jzs(medium)\"".into();
+    study.model("grade ~ x", "ordinal");
+    let study = StudyFile::parse(&study.text(), Path::new("s.toml")).unwrap();
+    let error = Plan::new(study, 1, &Silent).unwrap_err().to_string();
+    let right = "is for gaussian, logistic, probit and poisson models, not for cumulative-logit";
+    assert!(error.contains(right) && !error.contains("intercept"), "{error}");
 }
 
 /// Synonyms are read as the family's own name, which is what is written.
@@ -295,6 +340,66 @@ fn the_same_outcome_has_the_same_evidence() {
     let words = "ordered(w, levels = c('low', 'mid', 'high')) ~ x";
     let numbers = evidence(&counts, "g ~ x", "ordinal", 1);
     assert_eq!(evidence(&counts, words, "polr", 1), numbers);
+}
+
+/// As in R, a bound that is missing is none, and rows are not dropped for it.
+#[test]
+fn times_may_lack_a_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("d.csv");
+    // What is known of a time: between two, exceeded, not reached, known, and nothing at all.
+    let mut text = "a,b,zero,t,t2,dull,e,half,x\n".to_string();
+    for i in 0..40 {
+        let (low, x) = (1.0 + (i * 7 % 11) as f64, (i as f64 * 0.9).sin());
+        let high = low + 2.0;
+        text += &match i % 5 {
+            0 => format!("{low},{high},{low},{low},{high},{high},3,1,{x:.3}\n"),
+            1 => format!("{low},NA,{low},{low},,9,0,1,{x:.3}\n"),
+            2 => format!(",{high},0,{high},,9,2,1,{x:.3}\n"),
+            3 => format!("{low},{low},{low},{low},NA,9,1,1,{x:.3}\n"),
+            _ => format!("NA,,NA,,5,9,1,1,{x:.3}\n"),
+        };
+    }
+    let evidence = |text: &str, formula: &str, data: &str| {
+        std::fs::write(&path, text).unwrap();
+        let mut study = StudyCase::new(path.to_str().unwrap(), 2);
+        study.models =
+            format!("[[model]]\nname = \"m\"\nformula = {formula:?}\nfamily = \"weibull\"\n");
+        let study = study.text().replace("[data]\n", &format!("[data]\n{data}"));
+        let result = run(&study);
+        assert!(result.is_reliable(), "{formula}: {:?}", result.models[0].warnings);
+        let dropped: Vec<_> = result.warnings.iter().filter(|w| w.code == "rows-dropped").collect();
+        assert_eq!(dropped[0].value, Some(8.0), "{formula}: {dropped:?}");
+        result.models[0].log_evidence.value
+    };
+    let of_interval2 = evidence(&text, "Surv(a, b, type = 'interval2') ~ x", "");
+    for formula in [
+        "Surv(zero, b, type = 'interval2') ~ x",
+        // The second time counts only where the event is 3.
+        "Surv(t, t2, e, type = 'interval') ~ x",
+        "Surv(t, dull, e, type = 'interval') ~ x",
+        "Surv(event = e, time = t, time2 = dull, type = 'interval') ~ x",
+    ] {
+        let other = evidence(&text, formula, "");
+        // The search begins elsewhere, by another mean.
+        assert!((other - of_interval2).abs() < 1e-3, "{formula}: {other}, {of_interval2}");
+    }
+    // Infinite bounds have to be named, and are then the same.
+    let infinite = text.replace(",NA,", ",Inf,").replace("\n,", "\n-Inf,");
+    let formula = "Surv(a, b, type = 'interval2') ~ x";
+    assert_eq!(evidence(&infinite, formula, "na = [\"Inf\", \"-Inf\"]\n"), of_interval2);
+    let error = fault(&infinite, formula, "weibull", 2);
+    let advice = "if it is missing, or if it says that there is no bound";
+    assert!(error.contains("`Inf` is not") && error.contains(advice), "{error}");
+    // Of what is computed nothing is known, so that rows would be lost without a word.
+    for formula in [
+        "Surv(a/12, b/12, type = 'interval2') ~ x",
+        "Surv(t, t2, I(e + 0 * half), type = 'interval') ~ x",
+    ] {
+        let error = fault(&text, formula, "weibull", 2);
+        let parts = ["d.csv, line", "a bound of the time is missing", "type = \"interval\""];
+        assert!(parts.iter().all(|part| error.contains(part)), "{formula}: {error}");
+    }
 }
 
 /// A shard that lacks a class, or all events, is as good as any.

@@ -323,3 +323,51 @@ fn statistics_that_ride_along_change_no_bit() {
     // Of one model alone there are fewer columns, whose statistics have other bits: they are asked.
     evidences(&plan.settings[1..], 1);
 }
+
+/// `rounds` is a limit, and one that does not bind changes nothing: two more rounds agree on columns and designs. Where it
+/// binds, an answer is right to its error bar or is said to be unreliable.
+#[test]
+fn a_limit_of_rounds_is_kept() {
+    let found = |family: &str, shards: usize, schedule: &str, limit: u64| {
+        let mut case = pima(family, shards, 1, schedule);
+        case.evidence += &format!("\nrounds = {limit}");
+        run(&case.text())
+    };
+    for (family, shards, schedule) in
+        [("logistic", 4, "few"), ("probit", 40, "few"), ("logistic", 4, "gentle")]
+    {
+        let truth = &truth()["pima_tr"]["models"][format!("{family}, normal(0,1)")];
+        let truth = [(truth["value"].as_f64().unwrap(), truth["se"].as_f64().unwrap())];
+        let free = found(family, shards, schedule, 60);
+        for limit in 2..=7 {
+            let what = format!("{family}, {shards} shards, {schedule}, rounds = {limit}");
+            let own = found(family, shards, schedule, limit);
+            assert!(own.traffic.rounds <= limit + 2, "{what}: {} rounds", own.traffic.rounds);
+            if free.traffic.rounds <= limit + 2 {
+                assert_eq!(own.models[0].log_evidence, free.models[0].log_evidence, "{what}");
+            }
+            let z = scores(&own, &truth)[0];
+            assert!(!own.is_reliable() || z.abs() < 4.0, "{what}: z = {z}");
+            let codes = own.models[0].warnings.iter().map(|w| w.message.as_str());
+            assert!(codes.clone().all(|m| !m.contains("1 rounds") && !m.contains("e1 nats")));
+        }
+        assert!(free.traffic.rounds <= if schedule == "few" { 4 } else { 7 });
+    }
+}
+
+/// g-priors as well, whose climb to the peak and whose nodes share the rounds; these take three at least.
+#[test]
+fn g_priors_keep_a_limit_of_rounds() {
+    for schedule in ["few", "gentle"] {
+        for limit in 3..=8 {
+            let mut case = Case::new("pima_tr.csv", 4);
+            case.default = String::new();
+            case.prior = "coefficients = \"g-prior(n)\"".into();
+            case.evidence = format!("schedule = \"{schedule}\"\nrounds = {limit}");
+            case.model("type ~ glu + ped", "logistic");
+            let found = run(&case.text());
+            let rounds = found.traffic.rounds;
+            assert!(rounds <= limit + 2, "{schedule}, rounds = {limit}: {rounds} rounds");
+        }
+    }
+}

@@ -130,3 +130,139 @@ fn units_and_order_do_not_matter() {
     let message = run(&normal).unwrap_err().to_string();
     assert!(message.contains("needs combine = \"exact\""), "{message}");
 }
+
+/// Trials that are counted, the same with a row each, and rows with weights.
+fn counted(folder: &Path) -> [(PathBuf, &'static str, &'static str); 3] {
+    let (mut counts, mut rows) = ("k,n,x\n".to_string(), "y,x\n".to_string());
+    let mut weighted = "y,x,w\n".to_string();
+    for i in 0..60_usize {
+        let (n, x) = (i * 7 % 11, 20.0 + 3.0 * (i as f64 * 0.9).sin());
+        let k = if n == 0 { 0 } else { (i * 5 + usize::from(x > 20.0) * 4) % (n + 1) };
+        counts += &format!("{k},{n},{x:.3}\n");
+        weighted += &format!("1,{x:.3},{k}\n0,{x:.3},{}\n", n - k);
+        (0..n).for_each(|j| rows += &format!("{},{x:.3}\n", u8::from(j < k)));
+    }
+    let write = |name: &str, text: &str| {
+        let path = folder.join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    [
+        (write("counts.csv", &counts), "k/trials(n)", ""),
+        (write("rows.csv", &rows), "y", ""),
+        (write("weighted.csv", &weighted), "y", "weights = \"w\""),
+    ]
+}
+
+/// The same data have the same answer, whether trials are counted, stand in rows of their own, or are weights: n is the
+/// number of trials, and standard deviations are over them.
+#[test]
+fn trials_count_like_rows_and_weights() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = counted(folder.path());
+    for (prior, family) in [
+        ("g-prior(n)", "logistic"),
+        ("jzs(medium)", "probit"),
+        ("robust", "logistic"),
+        ("hyper-g/n(3)", "logistic"),
+        ("normal(0, 1) per sd", "logistic"),
+    ] {
+        let mut found = Vec::new();
+        for (path, outcome, data) in &all {
+            let mut case = Case::new(path.to_str().unwrap(), 1);
+            case.data += &format!("\n{data}");
+            case.split = "shards = 1\nshare = \"rows\"".into();
+            case.default = String::new();
+            case.prior = format!("coefficients = \"{prior}\"");
+            for columns in ["1", "x"] {
+                case.models += &format!(
+                    "[[model]]\nname = \"m{columns}\"\nformula = \"{outcome} ~ {columns}\"\nfamily = \"{family}\"\n"
+                );
+            }
+            let study = StudyFile::parse(&case.text(), Path::new("study.toml")).unwrap();
+            let plan = Plan::new(study, 2, &Silent).unwrap();
+            // What priors are made of.
+            let setting = &plan.settings[1];
+            let [survey] = &setting.surveys[..] else { panic!("one shard") };
+            let mut known = vec![survey.observations, setting.model.start()[0]];
+            known.extend(
+                setting.joint.group().map(|(g, _)| g.spread(survey.observations, 1, 1.0).g(0.0)),
+            );
+            for parameter in &setting.model.parameters {
+                known.extend([parameter.prior.centre(), parameter.prior.spread()]);
+            }
+            let result = plan.run(&Silent).unwrap();
+            assert!(result.is_reliable());
+            found.push((known, result.models[0].log_evidence - result.models[1].log_evidence));
+        }
+        let (known, factor) = &found[0];
+        assert_eq!(known[0], all_trials());
+        for (other, again) in &found[1..] {
+            for (a, b) in known.iter().zip(other) {
+                assert!((a - b).abs() <= 1e-9 * b.abs().max(1.0), "{prior}: {known:?}, {other:?}");
+            }
+            let off = *again - *factor;
+            let bound = 4.0 * off.se.unwrap() + 1e-6;
+            assert!(off.value.abs() < bound && bound < 0.1, "{prior}: {off:?}");
+        }
+    }
+}
+
+fn all_trials() -> f64 {
+    (0..60).map(|i| f64::from(i * 7 % 11)).sum()
+}
+
+/// A flat intercept needs outcomes that bound it from both sides: otherwise the integral is infinite, which is said before
+/// anything is computed.
+#[test]
+fn outcomes_that_do_not_bound_a_flat_intercept_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("zeros.csv");
+    std::fs::write(&path, "y,n,x\n0,4,1\n0,3,2\n0,2,5\n").unwrap();
+    let attempt = |formula: &str, family: &str, prior: &str| {
+        let mut case = Case::new(path.to_str().unwrap(), 1);
+        case.default = String::new();
+        case.prior = prior.into();
+        case.model(formula, family);
+        run(&case.text()).map(|found| found.is_reliable())
+    };
+    let flat = "coefficients = \"jzs(medium)\"";
+    for (formula, family, said) in [
+        ("y ~ x", "poisson", "its integral is infinite; give the intercept a proper prior"),
+        ("y ~ x + offset(log(n))", "poisson", "is 0 in all 3 complete rows"),
+        ("y/trials(n) ~ x", "logistic", "has failures alone, 9 of them"),
+        ("n/trials(n) ~ x", "probit", "has successes alone, 9 of them"),
+        ("y ~ x", "logistic", "is 0 in all 3 complete rows"),
+    ] {
+        let message = attempt(formula, family, flat).unwrap_err().to_string();
+        assert!(message.contains(said), "{formula}: {message}");
+    }
+    let proper = format!("{flat}\nintercept = \"normal(0, 2.5)\"");
+    assert!(attempt("y ~ x", "poisson", &proper).unwrap());
+}
+
+/// What is said of flat priors names those that there are.
+#[test]
+fn a_flat_prior_is_named_where_there_is_one() {
+    let said = |prior: &str, formula: &str, family: &str| {
+        let prior = format!("coefficients = \"g-prior(n)\"\n{prior}");
+        let study = study(2, &prior, "", &[(formula, family)]);
+        let study = StudyFile::parse(&study, Path::new("study.toml")).unwrap();
+        let plan = Plan::new(study, 2, &Silent).unwrap();
+        let found = plan.warnings.iter().find(|w| w.code == "improper-prior");
+        found.map(|w| format!("{} {}", w.message, w.advice))
+    };
+    for (formula, family) in [("y ~ x1", "logistic"), ("k ~ x1", "poisson")] {
+        let text = said("", formula, family).unwrap();
+        assert!(
+            text.starts_with("intercept has a flat prior") && !text.contains("log_sd"),
+            "{text}"
+        );
+        assert!(said("intercept = \"normal(0, 2)\"", formula, family).is_none());
+    }
+    let both = said("", "k ~ x1", "gaussian").unwrap();
+    assert!(both.starts_with("intercept and log_sd have flat priors"), "{both}");
+    assert!(both.contains("give `intercept` and `log_sd` proper priors"), "{both}");
+    let one = said("intercept = \"normal(0, 2)\"", "k ~ x1", "gaussian").unwrap();
+    assert!(one.starts_with("log_sd has a flat prior"), "{one}");
+}

@@ -140,6 +140,44 @@ fn kernels_agree_and_nothing_is_no_number() {
 }
 
 /// 60 rows with three species, two sites and three columns, of which two matter.
+/// Rows of one observation share a logarithm, as far as their factors are a number together; slopes are found row by row.
+#[test]
+fn values_are_those_that_come_with_slopes() {
+    for classes in [2, 3, 6, 255, 300] {
+        let (d, single) = (2 * (classes - 1), Design { weights: None, ..design(2003, classes) });
+        for kernel in [Kernel::Auto, Kernel::Portable] {
+            let own = likelihood(single.clone(), &vec![None; d], kernel);
+            for scale in [0.0, 0.3, 5.0, 300.0, 1e10] {
+                let point = |p: usize| -> Vec<f64> {
+                    (0..d).map(|j| scale * ((j + 31 * p) as f64 + 1.1).cos()).collect()
+                };
+                let points: Vec<Vec<f64>> = (0..19).map(point).collect();
+                let points: Vec<&[f64]> = points.iter().map(Vec::as_slice).collect();
+                let (mut out, mut slopes) = (vec![0.0; 19], vec![0.0; d]);
+                own.values(&points, &mut out);
+                for (point, value) in points.iter().zip(out) {
+                    close(value, own.gradient(point, &mut slopes), 1e-12, "value");
+                }
+            }
+            for weights in [None, Some(vec![2.0; 2003])] {
+                let own = Design { weights, ..single.clone() };
+                let own = likelihood(own, &vec![None; d], kernel);
+                let (mut out, wrong) = ([0.0], vec![f64::NAN; d]);
+                own.values(&[&wrong], &mut out);
+                assert!(out[0].is_nan(), "{classes} classes: {}", out[0]);
+            }
+            // Probabilities of all but 1 keep their digits.
+            let sure: Vec<f64> = (0..d).map(|j| if j % 2 == 0 { -40.0 } else { 0.0 }).collect();
+            let first = Design { response: vec![0.0; 2003], ..single.clone() };
+            let own = likelihood(first, &vec![None; d], kernel);
+            let mut out = [0.0];
+            own.values(&[&sure], &mut out);
+            let exact = -2003.0 * ((classes - 1) as f64 * (-40.0_f64).exp()).ln_1p();
+            assert!((out[0] / exact - 1.0).abs() < 1e-12, "{classes}: {} not {exact}", out[0]);
+        }
+    }
+}
+
 fn flowers() -> String {
     let mut text = "species,two,site,kind,a,b,c\n".to_string();
     for i in 0..60 {

@@ -227,3 +227,29 @@ fn awkward_designs_give_the_same_evidence_as_well_behaved_ones() {
         assert!(z.abs() < 4.0, "{what}: {a:?} is not {b:?}");
     }
 }
+
+/// Where a law is not log-concave, curvature may be negative somewhere: that determines nothing. Columns that others
+/// determine are still found.
+#[test]
+fn a_negative_curvature_is_no_rank_deficiency() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data.csv");
+    let mut rng = consilience::math::stream(1, 0, 0, "student data");
+    let mut normal = || (0..12).map(|_| rand::RngExt::random::<f64>(&mut rng)).sum::<f64>() - 6.0;
+    let mut text = "y,x\n".to_string();
+    for _ in 0..120 {
+        let z = normal();
+        text += &format!("{},{}\n", 2.0 + 0.5 * z + 1.2 * normal(), 50.0 + 10.0 * z);
+    }
+    std::fs::write(&path, text).unwrap();
+    for (formula, shards, expected) in
+        [("y ~ x", 1, &[][..]), ("y ~ x", 4, &[]), ("y ~ x + I(2 * x)", 4, &["rank-deficient"])]
+    {
+        let mut study = Case::new(path.to_str().unwrap(), shards);
+        study.default = "log_df = \"normal(0, 1)\"".into();
+        study.model(formula, "student-t");
+        let result = run(&study.text());
+        let codes: Vec<&str> = result.models[0].warnings.iter().map(|w| w.code.as_str()).collect();
+        assert_eq!(codes, expected, "{formula} at {shards}");
+    }
+}

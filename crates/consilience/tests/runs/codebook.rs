@@ -183,7 +183,9 @@ fn the_codebook_defines_levels_and_scales() {
     let written = of("y ~ I((t - 3)/2)", &format!("[schema]\n{y}"));
     assert_eq!(scaled.models[0].log_evidence, written.models[0].log_evidence);
     // Statistics ride on the survey, and there is nothing else to ask.
-    assert_eq!((scaled.traffic.rounds, scaled.warnings.len()), (1, 0));
+    assert_eq!((scaled.traffic.rounds, written.warnings.len()), (1, 0));
+    // But where they are far off, that is said.
+    assert_eq!(codes(&scaled), ["schema-far-off"]);
     // The first level is the reference, and one that no row has changes nothing.
     let names = |c: &Comparison| -> Vec<String> {
         c.models[0].parameters.iter().map(|p| p.name.clone()).collect()
@@ -195,6 +197,72 @@ fn the_codebook_defines_levels_and_scales() {
     assert_eq!(names(&more)[1..4], ["ga", "gb", "gz"]);
     let apart = more.models[0].log_evidence.value - turned.models[0].log_evidence.value;
     assert!(apart.abs() < 1e-9, "{apart:e}");
+}
+
+fn codes(found: &Comparison) -> Vec<&str> {
+    found.warnings.iter().map(|w| w.code.as_str()).collect()
+}
+
+/// What is stated is believed, and compared with what shards say in any case.
+#[test]
+fn what_is_far_from_the_data_is_said() {
+    let of = |formula: &str, family: &str, prior: &str, schema: &str| {
+        let mut case = Case::new("pima_tr.csv", 4);
+        case.default = prior.into();
+        case.model(formula, family);
+        let study = study(&format!("{}\n[schema]\n{schema}", case.text()));
+        Plan::new(study, 2, &Silent).and_then(|plan| plan.run(&Silent))
+    };
+    let outcome = |n: u32| {
+        format!(
+            "type = {{ levels = [\"No\", \"Yes\"], mean = 0.34, sd = 0.475, observations = {n} }}\n"
+        )
+    };
+    let near = format!("{}glu = {{ mean = 120, sd = 40 }}", outcome(200));
+    assert!(codes(&of("type ~ scale(glu)", "logistic", "", &near).unwrap()).is_empty());
+    for (glu, said) in [
+        ("mean = 0, sd = 1", "of `glu` the mean 0 and the sd 1 (the data have 124 and 31.67)"),
+        (
+            "mean = 100, sd = 31",
+            "of `glu` the mean 100 and the sd 31 (the data have 124 and 31.67)",
+        ),
+        (
+            "mean = 124, sd = 65",
+            "of `glu` the mean 124 and the sd 65 (the data have 124 and 31.67)",
+        ),
+    ] {
+        let schema = format!("{}glu = {{ {glu} }}", outcome(20));
+        for formula in ["type ~ scale(glu)", "type ~ glu + scale(glu):bp"] {
+            let found = of(formula, "logistic", "", &schema).unwrap();
+            let told: Vec<&str> =
+                codes(&found).into_iter().filter(|c| *c != "schema-incomplete").collect();
+            assert_eq!(told, ["schema-far-off", "schema-observations"], "{formula}: {glu}");
+            let messages: Vec<&str> = found.warnings.iter().map(|w| w.message.as_str()).collect();
+            for part in [said, "20 observations of `type` (the data have 200)"] {
+                assert!(messages.iter().any(|m| m.contains(part)), "{messages:?} lack {part}");
+            }
+        }
+    }
+    // Of a Gaussian model the outcome too, by its statistics.
+    let bmi = |mean: f64| {
+        format!("bmi = {{ type = \"number\", mean = {mean}, sd = 6, observations = 200 }}\n")
+    };
+    let glu = "glu = { mean = 124, sd = 32 }";
+    let gaussian = |mean| of("bmi ~ scale(glu)", "gaussian", "", &(bmi(mean) + glu)).unwrap();
+    assert!(codes(&gaussian(32.0)).is_empty());
+    assert_eq!(codes(&gaussian(5.0)), ["schema-far-off"]);
+    // What comes of such a scale names its reason.
+    let own = "default = \"normal(0, 1)\"";
+    for (formula, family, prior, sd) in [
+        ("type ~ scale(glu)", "logistic", "", "1e160"),
+        ("type ~ scale(glu)", "logistic", own, "1e-160"),
+        ("npreg ~ scale(glu)", "cumulative-logit", own, "1e-100"),
+    ] {
+        let schema = format!("glu = {{ mean = 0, sd = {sd} }}");
+        let error = of(formula, family, prior, &schema).unwrap_err().to_string();
+        assert!(error.contains("the study's [schema]"), "{family}: {error}");
+        assert!(error.contains("write it anew with `consilience schema`"), "{family}: {error}");
+    }
 }
 
 #[test]

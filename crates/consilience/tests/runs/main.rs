@@ -61,6 +61,34 @@ fn a_run_directory_gives_the_bits_of_threads() {
     }
 }
 
+/// Effects of groups as well, which shards integrate out.
+#[test]
+fn random_effects_have_the_bits_of_threads_in_a_run_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("groups.csv");
+    let mut text = "y,x,h,region\n".to_string();
+    for i in 0..120_u32 {
+        let (h, x) = (i % 12, f64::from(i * 37 % 101) / 40.0 - 1.2);
+        let level = f64::from(h * 7 % 12) / 6.0 - 1.0 + 0.5 * x;
+        let y = level + (f64::from(i) * 1.7).sin();
+        text += &format!("{y},{x},h{h},r{}\n", h % 5);
+    }
+    std::fs::write(&path, text).unwrap();
+    for evidence in ["", "combine = \"normal\"\nlocal = \"importance\"\ndraws = 500"] {
+        let mut case = Case::new(path.to_str().unwrap(), 1);
+        case.split = "by = \"column:region\"".into();
+        case.evidence = evidence.into();
+        case.model("y ~ x + (1 | h)", "gaussian");
+        case.model("y ~ x", "gaussian");
+        let run = Run::split(study(&case.text()), &folder.path().join(evidence.len().to_string()));
+        let run = run.unwrap();
+        let threads = run_study(study(&case.text()), 2);
+        assert_eq!(threads.partition.shards, 5);
+        assert_eq!(run.coordinate(&Worker, &Silent).unwrap(), threads, "{evidence}");
+        assert_eq!(run.coordinate(&Stop, &Silent).unwrap(), threads, "{evidence}");
+    }
+}
+
 #[test]
 fn what_is_answered_stays_answered() {
     let folder = tempfile::tempdir().unwrap();

@@ -182,7 +182,8 @@ fn one_shard_is_no_split() {
         let chooses: Vec<usize> = cell.votes.iter().map(|v| v.chooses).collect();
         assert!(chooses.iter().all(|c| *c == chooses[0]), "{chooses:?}");
     }
-    // With error bars of 0.01 and 200 rows whole, all are within 0.1 nat of `exact`.
+    // With error bars of 0.01 and 200 rows whole, all are within 0.1 nat of `exact`. That of itself is its own mean.
+    assert!(found.advice.iter().all(|a| a.method != "exact") && found.advice.len() == 2 * 3);
     assert!(found.advice.iter().all(|a| a.within_tenth_nat >= Some(1)), "{:?}", found.advice);
 }
 
@@ -217,6 +218,88 @@ fn given_references_are_taken() {
     assert!((model.errors.bias.unwrap() - (model.errors.mean + 90.0)).abs() < 1e-12);
     assert_eq!(found.groups[0].models[1].log_bayes_factor, None);
     assert!(found.cells.iter().all(|c| c.combination("exact").is_none()));
+    assert!(found.warnings.iter().all(|w| w.code != "reference-disputed"));
+}
+
+#[test]
+fn given_references_are_doubted_where_exact_finds_others() {
+    let one = Sweep { shards: vec![1], repeats: 1, combine: vec![Combine::Exact], ..sweep() };
+    let sweep = Sweep { by: vec![SplitBy::Random], votes: false, ..one };
+    let truth: Vec<f64> = run(&sweep, 2).reference.log_evidence.iter().map(|e| e.value).collect();
+    let against =
+        |reference: Vec<f64>| run(&Sweep { reference: Some(reference), ..sweep.clone() }, 2);
+    let doubts = |found: &Document| {
+        found
+            .warnings
+            .iter()
+            .filter(|w| w.code == "reference-disputed")
+            .cloned()
+            .collect::<Vec<_>>()
+    };
+    let fine = against(truth.clone());
+    assert_eq!(doubts(&fine), []);
+    // What is given is another thing than what is found: there is something to say of `exact`.
+    assert!(fine.advice.iter().all(|a| a.method == "exact" && a.within_tenth_nat == Some(1)));
+    assert_eq!(fine.advice.len(), 1);
+    let off = against(vec![truth[0], truth[1] + 40.0, truth[2] - 3.0]);
+    let doubts = doubts(&off);
+    assert_eq!(doubts.len(), 1, "{:?}", off.warnings);
+    for part in ["`glu + bmi`", "`exact` finds", "one of the two is wrong", "another model"] {
+        assert!(doubts[0].message.contains(part), "{part}: {doubts:?}");
+    }
+    assert!(doubts[0].value.is_some_and(|value| (value - 40.0).abs() < 1e-9));
+}
+
+#[test]
+fn nothing_is_said_that_the_reference_does_not_tell() {
+    // The second model is the first by another name.
+    let twins = STUDY.replace("type ~ scale(glu) + scale(bmi)", "type ~ scale(glu)");
+    let overrides =
+        Overrides { data: Some(vec![data().display().to_string()]), ..Overrides::default() };
+    let file = StudyFile::parse_with(&twins, Path::new("study.toml"), &overrides).unwrap();
+    let sweep = Sweep {
+        shards: vec![1],
+        repeats: 1,
+        by: vec![SplitBy::Random],
+        combine: vec![Combine::Normal, Combine::Exact],
+        votes: false,
+        reference: None,
+    };
+    for reference in [None, Some(vec![-95.0, -95.0, -120.0])] {
+        let sweep = Sweep { reference, ..sweep.clone() };
+        let found = sweep.run(&file, &bench(&file, 2), &(), &Quiet).unwrap();
+        assert!(!found.reference.tells_best && found.reference.tells_tenth_nat);
+        let given = found.reference.method == "given";
+        assert!(!given || found.reference.best == 0);
+        assert_eq!(found.advice.len(), if given { 2 } else { 1 });
+        for advice in &found.advice {
+            assert_eq!((advice.within_bayes_factor, advice.same_choice), (None, None));
+            let said = "the reference does not tell which of";
+            assert!(advice.text.contains(said) && !advice.text.contains("chosen"), "{advice:?}");
+        }
+    }
+    // A reference that is known to a few tenths of a nat says nothing of a tenth.
+    struct Blurred<'a>(&'a OnThreads);
+    impl Bench for Blurred<'_> {
+        fn measure(
+            &self,
+            name: &CellName,
+            methods: &[Combine],
+            votes: bool,
+            observer: &dyn Observer,
+        ) -> Result<(Cell, Option<CellTime>)> {
+            let (mut cell, time) = self.0.measure(name, methods, votes, observer)?;
+            let exact = cell.combinations.iter_mut().filter(|c| c.method == "exact");
+            exact.for_each(|c| c.models[2].log_evidence.se = Some(0.2));
+            Ok((cell, time))
+        }
+    }
+    let found = sweep.run(&file, &Blurred(&bench(&file, 2)), &(), &Quiet).unwrap();
+    assert!(found.warnings.iter().any(|w| w.code == "reference-error"));
+    for advice in &found.advice {
+        assert_eq!(advice.within_tenth_nat, None);
+        assert!(advice.text.contains("cannot be told"), "{advice:?}");
+    }
 }
 
 /// A folder that is lost after so many cells.
@@ -308,6 +391,39 @@ fn a_sweep_that_was_stopped_goes_on_where_it_was() {
     std::fs::write(cells.join("random-1-1.json"), &first).unwrap();
     std::fs::remove_file(cells.join("random-1-2.json")).unwrap();
     assert_eq!(sweep.run(&file, &bench, &kept, &Quiet).unwrap(), whole);
+}
+
+#[test]
+fn a_sweep_that_grows_ends_as_one_that_was_whole_from_the_start() {
+    let file = study(Overrides::default());
+    let bench = bench(&file, 2);
+    let of = |shards: &[usize], by: Vec<SplitBy>| Sweep {
+        shards: shards.to_vec(),
+        by,
+        repeats: 2,
+        combine: vec![Combine::Normal, Combine::Exact],
+        votes: false,
+        reference: None,
+    };
+    let (random, outcome) = (SplitBy::Random, SplitBy::Outcome);
+    for (small, large) in [
+        // A smaller number of shards, and another way to split, become the first: the place where `exact` is computed.
+        (of(&[3], vec![random.clone()]), of(&[1, 3], vec![random.clone()])),
+        (of(&[3], vec![outcome.clone()]), of(&[3], vec![random, outcome])),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = Folder::new(folder.path(), &file, &["data".to_string()]).unwrap();
+        small.run(&file, &bench, &kept, &Quiet).unwrap();
+        let grown = large.run(&file, &bench, &kept, &Quiet).unwrap();
+        let whole = large.run(&file, &bench, &(), &Quiet).unwrap();
+        assert_eq!(grown.reference, whole.reference);
+        assert_eq!(serde_json::to_string(&grown).unwrap(), serde_json::to_string(&whole).unwrap());
+        assert_eq!(grown.cells_csv(), whole.cells_csv());
+        assert_eq!(grown.groups_csv(), whole.groups_csv());
+        // And again as the small one.
+        let again = small.run(&file, &bench, &kept, &Quiet).unwrap();
+        assert_eq!(again, small.run(&file, &bench, &(), &Quiet).unwrap());
+    }
 }
 
 /// Partitions through run directories, whose workers answer, or lose everything from some round on.

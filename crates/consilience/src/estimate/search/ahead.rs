@@ -8,12 +8,12 @@
 use super::super::ascent::{Climbed, Climber};
 use super::super::importance::{T_DF, T_SHARE, sides};
 use super::{MixturePart, Search, SearchStage, Wish};
-use crate::Result;
 use crate::estimate::Mode;
 use crate::math::proposal::Draws;
 use crate::math::rule::PROBES;
 use crate::math::{Cholesky, Matrix, Proposal, dot};
 use crate::target::{Expansion, Thirds};
+use crate::{Error, Result};
 use std::sync::Arc;
 
 /// Nats below the peak from which the next step is taken to end near it: by a parabola, and by third derivatives.
@@ -59,8 +59,7 @@ struct Ahead {
 impl Search {
     /// A search that begins at θ, where others say the peak is about, with third derivatives if they are cheap.
     pub fn from_near(mut self, theta: Option<Vec<f64>>, thirds: bool) -> Search {
-        // With few rounds, all are needed as they are.
-        if self.settings.single && self.settings.rounds >= 6 && self.coordinates.dim() > 0 {
+        if self.settings.single && self.coordinates.dim() > 0 {
             self.ahead = true;
             self.thirds = thirds && self.coordinates.units().is_some();
             self.near = theta.filter(|theta| theta.iter().all(|x| x.is_finite()));
@@ -99,6 +98,11 @@ impl Search {
         let mode = if usable { mode_at(&z, &at) } else { None };
         let Some(mode) = mode else {
             // Others were wrong about the peak.
+            if self.rounds_left() < 2 {
+                return Err(Error::numeric(
+                    "where shards say that the posterior is, it is not, and no rounds are left to look elsewhere; allow more `rounds` under [evidence]",
+                ));
+            }
             let start = self.coordinates.z(&self.start);
             return Ok(self.climb(vec![Climber::new(start, self.settings.tolerance)]));
         };
@@ -107,7 +111,8 @@ impl Search {
             self.reached(0, mode);
             return Ok(self.ride(None, proposal));
         }
-        if mode.decrement > NEAR_BY_THIRDS && self.approaches < APPROACHES {
+        let far = mode.decrement > NEAR_BY_THIRDS && self.rounds_left() > 1;
+        if far && self.approaches < APPROACHES {
             return Ok(self.approach(step_by_thirds(&at.gradient, &mode, &thirds).z));
         }
         Ok(self.ride_by_thirds(&at.gradient, &mode, &thirds))
@@ -125,9 +130,10 @@ impl Search {
         self.ride(Some(climber), proposal)
     }
 
-    /// Whether the next step of a climb is likely its last.
-    pub(super) fn is_near(&self, climber: &Climber) -> bool {
-        self.ahead && climber.so_far().is_some_and(|mode| mode.decrement < NEAR)
+    /// Whether draws ride on the next step of a climb: it is likely the last, or there is no time for another.
+    pub(super) fn is_last_step(&self, climber: &Climber) -> bool {
+        let last = self.rounds_left() == 1;
+        self.ahead && climber.so_far().is_some_and(|mode| last || mode.decrement < NEAR)
     }
 
     /// Has first draws ride on the next step of a climb.
@@ -172,20 +178,19 @@ impl Search {
     ) -> Result<Wish> {
         let Ride { climber, draws, thetas, probes } = ride;
         let (mut stepped, mut seen_around, mut is_there) = (None, None, true);
-        if let (Some(mut climber), Some(at)) = (climber, at) {
+        if let (Some(climber), Some(at)) = (climber, at) {
             let z = climber.asked_z().to_vec();
             self.peaks.clear();
             let expansion = self.coordinates.expand(&z, &self.coordinates.theta(&z), &at, 1.0);
             let mode = mode_at(&z, &expansion).filter(|_| expansion.value.is_finite());
-            let limit = if around.is_some() { IN_SIGHT } else { ARRIVED };
+            let limit = match around {
+                // What rode along is all that there will be; how good it is its weights say.
+                _ if self.rounds_left() == 0 => f64::INFINITY,
+                Some(_) => IN_SIGHT,
+                None => ARRIVED,
+            };
             let Some(mode) = mode.filter(|mode| mode.decrement < limit) else {
-                // Not there yet: what rode along is of no use.
-                self.parts.clear();
-                return match climber.advance(&at, &self.coordinates) {
-                    Climbed::OnItsWay if self.is_near(&climber) => Ok(self.ride_on(climber)),
-                    Climbed::OnItsWay => Ok(self.climb(vec![climber])),
-                    _ => Ok(self.climb(vec![self.centred_climb()])),
-                };
+                return self.not_there(climber, &at, draws, thetas, log_f);
             };
             let step = mode.factor.solve(&expansion.gradient);
             stepped = Some(z.iter().zip(&step).map(|(z, s)| z + s).collect::<Vec<f64>>());
@@ -195,11 +200,19 @@ impl Search {
             }
             is_there = mode.decrement < ARRIVED;
             // Draws start from one step further, and each squares what is left. How far that is their weights say.
-            let decrement = if is_there { mode.decrement * mode.decrement } else { 0.0 };
+            let decrement = match is_there {
+                true => mode.decrement * mode.decrement,
+                false if self.rounds_left() == 0 => mode.decrement,
+                false => 0.0,
+            };
             self.reached(0, Mode { decrement, ..mode });
         }
-        if is_there && self.is_well_drawn(draws, thetas, log_f)? {
-            return self.judged();
+        let last = self.rounds_left() == 0;
+        if is_there || last {
+            let will_do = self.is_well_drawn(draws, thetas, log_f)?;
+            if will_do || last {
+                return self.judged();
+            }
         }
         // A look around the peak as it is known now, and draws afresh: those at hand are of a guess at it.
         self.forget();
@@ -213,6 +226,33 @@ impl Search {
             return Ok(self.draw(self.pilot()));
         }
         Ok(self.begin_looking_around())
+    }
+
+    /// Goes on where a step did not end at the peak: what rode along is of no use, unless nothing else will come.
+    fn not_there(
+        &mut self,
+        mut climber: Climber,
+        at: &Expansion,
+        draws: Draws,
+        thetas: Arc<Matrix>,
+        log_f: &[f64],
+    ) -> Result<Wish> {
+        if self.rounds_left() == 0 {
+            if let Some(mode) = climber.so_far() {
+                self.reached(0, mode);
+            }
+            self.take_in(draws, thetas, log_f)?;
+            return self.judged();
+        }
+        self.parts.clear();
+        match climber.advance(at, &self.coordinates) {
+            Climbed::OnItsWay if self.is_last_step(&climber) => Ok(self.ride_on(climber)),
+            Climbed::OnItsWay if self.rounds_left() > 1 => Ok(self.climb(vec![climber])),
+            _ if self.rounds_left() > 1 => Ok(self.climb(vec![self.centred_climb()])),
+            _ => Err(Error::numeric(
+                "the step to the peak of the posterior led nowhere, and no rounds are left to look elsewhere; allow more `rounds` under [evidence]",
+            )),
+        }
     }
 
     /// Takes in the draws that rode along; whether they will do.

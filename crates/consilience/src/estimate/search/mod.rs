@@ -30,6 +30,9 @@ const MOST_PEAKS: usize = 12;
 /// The least number of rounds for draws.
 const KEPT_BACK: usize = 2;
 
+/// With fewer rounds than this, none is kept back from a climb that draws can ride on.
+const FEW_ROUNDS: usize = 6;
+
 /// The part of the weights far out beyond which a posterior is not bounded.
 const RUNAWAY: f64 = 0.01;
 
@@ -286,8 +289,12 @@ impl Search {
         Mixture::new(self.parts.iter().map(|part| (part.share, part.proposal.clone())).collect())
     }
 
-    /// Rounds that are kept back from the climbs for draws.
+    /// Rounds that are kept back from the climbs for draws. Where draws ride on steps, few rounds are one step and its draws
+    /// at least.
     fn kept_back(&self) -> usize {
+        if self.ahead && self.settings.rounds < FEW_ROUNDS {
+            return 1;
+        }
         KEPT_BACK.max(self.settings.rounds / 3)
     }
 
@@ -397,8 +404,9 @@ impl Search {
                 going.push(noisy.unwrap_or_else(|| Climber::new(z, self.settings.tolerance)));
             }
         }
-        if let ([only], true) = (&going[..], time_left)
-            && self.is_near(only)
+        if let [only] = &going[..]
+            && (time_left || self.rounds_left() == 1)
+            && self.is_last_step(only)
         {
             return Ok(self.ride_on(going.remove(0)));
         }

@@ -22,6 +22,9 @@ const PASSES: [f64; 5] = [1.0 / 12.0, 0.25, 0.5, 0.75, 11.0 / 12.0];
 /// Nats below the highest at which a peak no longer counts.
 const NEGLIGIBLE: f64 = 20.0;
 
+/// Nats beyond which the last digits of a log density are no small part of one.
+const BEYOND: f64 = 1e14;
+
 impl Search {
     /// The climbs are over: every peak that counts gets its probes.
     pub(super) fn begin_probing(&mut self) -> Result<Wish> {
@@ -44,6 +47,12 @@ impl Search {
                     self.peaks.push(mode);
                 }
             }
+        }
+        self.peaks.retain(|peak| laplace(peak).abs() < BEYOND);
+        if self.peaks.is_empty() {
+            return Err(Error::numeric(
+                "the log density at its peak is so far from 0, or the peak so narrow, that a nat is lost in rounding; write the columns in other units, or as scale(x)",
+            ));
         }
         self.peaks.sort_by(|a, b| laplace(b).total_cmp(&laplace(a)));
         let least = laplace(&self.peaks[0]) - NEGLIGIBLE;

@@ -6,7 +6,7 @@
 use super::super::functions::{exp2, exp2_less_1, exp2_of_negative, log, log1p, normal_tail};
 use super::super::laws::{excess, normal_sides};
 use super::super::simd::{Cpu, Vector};
-use super::{CaseLaw, Found, Outcome, Own};
+use super::{CaseLaw, Found, LawParts, Outcome, Own};
 use std::f64::consts::{LN_2, LOG2_E};
 use std::marker::PhantomData;
 
@@ -17,7 +17,10 @@ type Curve<V> = [V; 3];
 /// where the bounds are near each other.
 #[derive(Clone, Copy)]
 pub(super) struct Span<V> {
-    value: V,
+    /// The log-likelihood is line + log(over/under).
+    line: V,
+    over: V,
+    under: V,
     in_u: V,
     in_l: V,
     uu: V,
@@ -31,6 +34,26 @@ pub(super) struct Span<V> {
 pub(super) trait Distribution: Copy {
     /// 1 where the own parameter is log s, −1 where it is −log s.
     const SIGN: f64;
+    /// Whether chances have factors over and under the line: of F(u), and between two bounds.
+    const FACTORS: [bool; 2];
+    const FACTORS_BETWEEN: [bool; 2] = [true, false];
+    /// Of F(u), which is that of 1 − F(−u) where the distribution is the same on both sides.
+    fn parts_below<C: Cpu>(cpu: C, u: C::V) -> LawParts<C::V>;
+    /// Of 1 − F(l).
+    #[inline(always)]
+    fn parts_above<C: Cpu>(cpu: C, l: C::V) -> LawParts<C::V> {
+        Self::parts_below(cpu, cpu.splat(0.0) - l)
+    }
+    /// Of what is between two bounds. The last number is what [`Distribution::of_gap`] says where all rows have the same gap.
+    #[inline(always)]
+    fn parts_between<C: Cpu>(cpu: C, l: C::V, gap: C::V, _: C::V) -> LawParts<C::V> {
+        let span = Self::between(cpu, l, gap);
+        LawParts { line: span.line, over: span.over, under: span.under }
+    }
+    /// What the log-likelihood between two cutpoints has of their distance alone, if it is taken apart.
+    fn of_gap(_: f64) -> f64 {
+        0.0
+    }
     /// log F(u).
     fn below<C: Cpu>(cpu: C, u: C::V) -> Curve<C::V>;
     /// log(1 − F(l)).
@@ -73,7 +96,7 @@ const FAR: f64 = 1e150;
 #[inline(always)]
 fn prepared<D: Distribution, const CUT: bool>([a, b]: [f64; 2]) -> Own {
     let scale = || libm::exp((D::SIGN * a).clamp(-SCALES, SCALES));
-    if CUT { [a, b, 0.0, 0.0] } else { [scale(), 0.0, 0.0, 0.0] }
+    if CUT { [a, b, D::of_gap(a - b), 0.0] } else { [scale(), 0.0, 0.0, 0.0] }
 }
 
 /// Within reach; what is not a number stays so.
@@ -130,8 +153,8 @@ impl<D: Distribution> CaseLaw for Density<D> {
     }
 
     #[inline(always)]
-    fn value<C: Cpu>(cpu: C, eta: C::V, at: Outcome<C::V>, own: &[C::V; 4]) -> C::V {
-        D::density(cpu, near(cpu, (at.y - eta) * own[0]))[0]
+    fn parts<C: Cpu>(cpu: C, eta: C::V, at: Outcome<C::V>, own: &[C::V; 4]) -> LawParts<C::V> {
+        LawParts::line(cpu, D::density(cpu, near(cpu, (at.y - eta) * own[0]))[0])
     }
 
     #[inline(always)]
@@ -142,14 +165,16 @@ impl<D: Distribution> CaseLaw for Density<D> {
 }
 
 impl<D: Distribution, const CUT: bool> CaseLaw for Above<D, CUT> {
+    const FACTORS: [bool; 2] = D::FACTORS;
+
     fn prepare(own: [f64; 2]) -> Own {
         prepared::<D, CUT>(own)
     }
 
     #[inline(always)]
-    fn value<C: Cpu>(cpu: C, eta: C::V, at: Outcome<C::V>, own: &[C::V; 4]) -> C::V {
+    fn parts<C: Cpu>(cpu: C, eta: C::V, at: Outcome<C::V>, own: &[C::V; 4]) -> LawParts<C::V> {
         let l = if CUT { own[1] - eta } else { (at.y - eta) * own[0] };
-        D::above(cpu, near(cpu, l))[0]
+        D::parts_above(cpu, near(cpu, l))
     }
 
     #[inline(always)]
@@ -163,14 +188,16 @@ impl<D: Distribution, const CUT: bool> CaseLaw for Above<D, CUT> {
 }
 
 impl<D: Distribution, const CUT: bool> CaseLaw for Below<D, CUT> {
+    const FACTORS: [bool; 2] = D::FACTORS;
+
     fn prepare(own: [f64; 2]) -> Own {
         prepared::<D, CUT>(own)
     }
 
     #[inline(always)]
-    fn value<C: Cpu>(cpu: C, eta: C::V, at: Outcome<C::V>, own: &[C::V; 4]) -> C::V {
+    fn parts<C: Cpu>(cpu: C, eta: C::V, at: Outcome<C::V>, own: &[C::V; 4]) -> LawParts<C::V> {
         let u = if CUT { own[0] - eta } else { (at.y - eta) * own[0] };
-        D::below(cpu, near(cpu, u))[0]
+        D::parts_below(cpu, near(cpu, u))
     }
 
     #[inline(always)]
@@ -201,14 +228,16 @@ fn bounds<C: Cpu, const CUT: bool>(
 }
 
 impl<D: Distribution, const CUT: bool> CaseLaw for Between<D, CUT> {
+    const FACTORS: [bool; 2] = D::FACTORS_BETWEEN;
+
     fn prepare(own: [f64; 2]) -> Own {
         prepared::<D, CUT>(own)
     }
 
     #[inline(always)]
-    fn value<C: Cpu>(cpu: C, eta: C::V, at: Outcome<C::V>, own: &[C::V; 4]) -> C::V {
+    fn parts<C: Cpu>(cpu: C, eta: C::V, at: Outcome<C::V>, own: &[C::V; 4]) -> LawParts<C::V> {
         let (l, gap) = bounds::<C, CUT>(cpu, eta, at, own);
-        D::between(cpu, l, gap).value
+        D::parts_between(cpu, l, gap, own[2])
     }
 
     #[inline(always)]
@@ -216,7 +245,8 @@ impl<D: Distribution, const CUT: bool> CaseLaw for Between<D, CUT> {
         let zero = cpu.splat(0.0);
         let (l, gap) = bounds::<C, CUT>(cpu, eta, at, own);
         let span = D::between(cpu, l, gap);
-        let Span { value, in_u, in_l, uu, ul, ll, shift, shift_bend } = span;
+        let Span { line, over, under, in_u, in_l, uu, ul, ll, shift, shift_bend } = span;
+        let value = line + log(cpu, over / under);
         if CUT {
             return Found {
                 value,
@@ -260,18 +290,37 @@ fn expm1<C: Cpu>(cpu: C, x: C::V) -> C::V {
     exp2_less_1(cpu, x)
 }
 
-/// log(1 − e^−d) for d > 0, with the first two derivatives.
+/// 1 − e^−d for d > 0, and the first two derivatives of its logarithm.
 #[inline(always)]
 fn rest<C: Cpu>(cpu: C, d: C::V) -> Curve<C::V> {
     let (zero, one) = (cpu.splat(0.0), cpu.splat(1.0));
     let rise = expm1(cpu, zero - d);
-    let value = log(cpu, zero - rise);
     let first = (one + rise) / (zero - rise);
-    [value, first, zero - first * (one + first)]
+    [zero - rise, first, zero - first * (one + first)]
 }
 
 impl Distribution for LogisticNoise {
     const SIGN: f64 = -1.0;
+    const FACTORS: [bool; 2] = [false, true];
+    const FACTORS_BETWEEN: [bool; 2] = [false, true];
+
+    #[inline(always)]
+    fn parts_below<C: Cpu>(cpu: C, u: C::V) -> LawParts<C::V> {
+        let e = exp2_of_negative(cpu, u.neg_abs() * cpu.splat(LOG2_E));
+        LawParts { under: cpu.splat(1.0) + e, ..LawParts::line(cpu, cpu.splat(0.0).min(u)) }
+    }
+
+    /// F(u)·(1 − F(l))·(1 − e^−gap), none of which cancels.
+    #[inline(always)]
+    fn parts_between<C: Cpu>(cpu: C, l: C::V, gap: C::V, of_gap: C::V) -> LawParts<C::V> {
+        let (upper, lower) = (Self::parts_below(cpu, l + gap), Self::parts_above(cpu, l));
+        let line = upper.line + lower.line + of_gap;
+        LawParts { under: upper.under * lower.under, ..LawParts::line(cpu, line) }
+    }
+
+    fn of_gap(gap: f64) -> f64 {
+        libm::log(-libm::expm1(-gap.max(1e-290)))
+    }
 
     #[inline(always)]
     fn below<C: Cpu>(cpu: C, u: C::V) -> Curve<C::V> {
@@ -300,7 +349,9 @@ impl Distribution for LogisticNoise {
         let [lower, l1, l2] = Self::above(cpu, l);
         let [part, first, second] = rest(cpu, gap);
         Span {
-            value: upper + lower + part,
+            line: upper + lower,
+            over: part,
+            under: cpu.splat(1.0),
             in_u: u1 + first,
             in_l: l1 - first,
             uu: u2 + second,
@@ -323,6 +374,19 @@ const NARROW: f64 = 1e-3;
 
 impl Distribution for NormalNoise {
     const SIGN: f64 = -1.0;
+    const FACTORS: [bool; 2] = [true, true];
+    const FACTORS_BETWEEN: [bool; 2] = [true, true];
+
+    /// Φ(−z) is 2^(−w²)·P/Q, and Φ(z) the rest: neither a logarithm nor a division.
+    #[inline(always)]
+    fn parts_below<C: Cpu>(cpu: C, u: C::V) -> LawParts<C::V> {
+        let zero = cpu.splat(0.0);
+        let w = (zero - u.neg_abs()) * cpu.splat(PROBIT_UNIT);
+        let (above, under) = normal_tail(cpu, w);
+        let power = zero - w * w;
+        let over = u.pick(under - exp2_of_negative(cpu, power) * above, above);
+        LawParts { line: u.pick(zero, power * cpu.splat(LN_2)), over, under }
+    }
 
     #[inline(always)]
     fn below<C: Cpu>(cpu: C, u: C::V) -> Curve<C::V> {
@@ -362,16 +426,17 @@ impl Distribution for NormalNoise {
         let top = low + gap;
         let (t, m) = (zero - top.neg_abs(), zero - low.neg_abs());
         let (wt, wm) = (t * unit, m * unit);
-        let mills = |w: C::V| {
-            let (above, below) = normal_tail(cpu, w);
-            above / below
-        };
+        // P and Q of Mills' ratios, which are not divided by one: beyond this they are lost beside the density.
+        let tail = |w: C::V| normal_tail(cpu, cpu.splat(1e13).min(w));
+        let ((over_top, under_top), (over_low, under_low)) = (tail(wt), tail(wm));
+        let under = under_top * under_low;
         // Powers of two: of the upper bound's density where that is above 0, of the lower's over that.
         let square = wt * wt;
         let at_top = top.pick(exp2_of_negative(cpu, zero - square), one);
         let apart = top.pick(wm * wm, gap * unit * (wm + wt));
         let at_low = exp2_of_negative(cpu, zero - apart);
-        let inside = top.pick(one - at_top * mills(wt), mills(wt)) - at_low * mills(wm);
+        let at_least = top.pick(under_top - at_top * over_top, over_top);
+        let inside = at_least * under_low - at_low * over_low * under_top;
         // The density in the middle over that of the upper bound, or over 1, times (1 + gap²(c² − 1)/24)·gap/√2π.
         let half = cpu.splat(0.5);
         let (middle, width) = (half * (m + top.pick(zero - t, t)), gap * gap);
@@ -382,9 +447,9 @@ impl Distribution for NormalNoise {
             * exp2(cpu, lift * cpu.splat(LOG2_E))
             * (middle * middle - one).fma(width * cpu.splat(1.0 / 24.0), one);
         let near = cpu.splat(NARROW) - gap * (one + m);
-        let inside = near.pick(by_middle, inside).max(cpu.splat(1e-300));
+        let inside = near.pick(by_middle * under, inside).max(cpu.splat(1e-300) * under);
         // φ(u)/P, which is above −u, and φ(l)/P.
-        let density = cpu.splat(DENSITY_AT_0) / inside;
+        let density = cpu.splat(DENSITY_AT_0) * under / inside;
         let in_top = at_top * density;
         let in_top = top.pick(in_top, in_top.max(t));
         let in_low = at_low * density;
@@ -394,7 +459,9 @@ impl Distribution for NormalNoise {
         let ul = in_top * in_low;
         let shift_bend = low * in_low - top * in_top - shift * shift;
         Span {
-            value: log(cpu, inside) - top.pick(zero, square) * cpu.splat(LN_2),
+            line: zero - top.pick(zero, square) * cpu.splat(LN_2),
+            over: inside,
+            under,
             in_u: high.pick(in_low, in_top),
             in_l: zero - high.pick(in_top, in_low),
             uu: high.pick(ll, uu),
@@ -414,15 +481,30 @@ fn exp<C: Cpu>(cpu: C, x: C::V) -> C::V {
 
 impl Distribution for GumbelNoise {
     const SIGN: f64 = 1.0;
+    const FACTORS: [bool; 2] = [true, false];
+
+    #[inline(always)]
+    fn parts_below<C: Cpu>(cpu: C, u: C::V) -> LawParts<C::V> {
+        let (zero, one) = (cpu.splat(0.0), cpu.splat(1.0));
+        let rise = expm1(cpu, zero - exp(cpu, u));
+        // Far below, where e^u is lost beside 1, it is the logarithm.
+        let near = u + cpu.splat(40.0);
+        LawParts { over: near.pick(zero - rise, one), ..LawParts::line(cpu, near.pick(zero, u)) }
+    }
+
+    #[inline(always)]
+    fn parts_above<C: Cpu>(cpu: C, l: C::V) -> LawParts<C::V> {
+        LawParts::line(cpu, cpu.splat(0.0) - exp(cpu, l))
+    }
 
     #[inline(always)]
     fn below<C: Cpu>(cpu: C, u: C::V) -> Curve<C::V> {
         let one = cpu.splat(1.0);
         let w = exp(cpu, u);
-        let [value, first, _] = rest(cpu, w);
+        let [part, first, _] = rest(cpu, w);
         let r = w * first;
         // Far below, where w is lost beside 1, it is log w.
-        let value = (u + cpu.splat(40.0)).pick(value, u);
+        let value = (u + cpu.splat(40.0)).pick(log(cpu, part), u);
         [value, r, r * (one - r - w)]
     }
 
@@ -447,7 +529,9 @@ impl Distribution for GumbelNoise {
         let [part, first, second] = rest(cpu, step);
         let shift = first * step - w;
         Span {
-            value: part - w,
+            line: zero - w,
+            over: part,
+            under: one,
             in_u: far * first,
             in_l: zero - w * (one + first),
             uu: far * first + far * far * second,

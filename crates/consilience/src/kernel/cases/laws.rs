@@ -1,8 +1,8 @@
 //! Laws of whole numbers of their own: Student's t, gamma, beta, and Poisson counts of 0.
 
-use super::super::functions::{exp2, exp2_less_1, exp2_of_negative, log, log1p};
+use super::super::functions::{exp2, exp2_less_1, exp2_of_negative, log, log_of_1_and, log1p};
 use super::super::simd::{Cpu, Vector, polynomial};
-use super::{CaseLaw, Found, Outcome, Own};
+use super::{CaseLaw, Found, LawParts, Outcome, Own};
 use std::f64::consts::LOG2_E;
 
 /// Student's t: −(ν + 1)/2·log(1 + r²/ν), r = (y − η)/σ.
@@ -26,13 +26,6 @@ fn exp_of(a: f64) -> f64 {
     libm::exp(a.clamp(-LOGS, LOGS))
 }
 
-/// log(1 + q) for q ≥ 0, to the last digits of q itself.
-#[inline(always)]
-fn log_of_1_and<C: Cpu>(cpu: C, q: C::V) -> C::V {
-    let one = cpu.splat(1.0);
-    (one - q).pick(log1p(cpu, one.min(q)), log(cpu, one + q))
-}
-
 /// (y − η)/σ within reach of its square.
 #[inline(always)]
 fn residual<C: Cpu>(cpu: C, eta: C::V, y: C::V, inverse_sd: C::V) -> C::V {
@@ -47,11 +40,11 @@ impl CaseLaw for StudentT {
     }
 
     #[inline(always)]
-    fn value<C: Cpu>(cpu: C, eta: C::V, at: Outcome<C::V>, own: &[C::V; 4]) -> C::V {
+    fn parts<C: Cpu>(cpu: C, eta: C::V, at: Outcome<C::V>, own: &[C::V; 4]) -> LawParts<C::V> {
         let [inverse_sd, df, inverse_df, _] = *own;
         let r = residual(cpu, eta, at.y, inverse_sd);
         let half = (df + cpu.splat(1.0)) * cpu.splat(-0.5);
-        half * log_of_1_and(cpu, r * r * inverse_df)
+        LawParts::line(cpu, half * log_of_1_and(cpu, r * r * inverse_df))
     }
 
     #[inline(always)]
@@ -87,9 +80,9 @@ impl CaseLaw for Gamma {
     }
 
     #[inline(always)]
-    fn value<C: Cpu>(cpu: C, eta: C::V, at: Outcome<C::V>, own: &[C::V; 4]) -> C::V {
+    fn parts<C: Cpu>(cpu: C, eta: C::V, at: Outcome<C::V>, own: &[C::V; 4]) -> LawParts<C::V> {
         let (delta, rise) = relative(cpu, eta, at.y);
-        cpu.splat(0.0) - own[0] * (rise + delta)
+        LawParts::line(cpu, cpu.splat(0.0) - own[0] * (rise + delta))
     }
 
     #[inline(always)]
@@ -234,7 +227,7 @@ fn shares<C: Cpu>(cpu: C, eta: C::V) -> [C::V; 4] {
 
 /// What a beta's log-likelihood is made of.
 struct BetaParts<V> {
-    value: V,
+    parts: LawParts<V>,
     misfit: V,
     /// μ and 1 − μ, and of each what its log gamma adds.
     shares: [V; 2],
@@ -254,22 +247,25 @@ fn beta_parts<C: Cpu, const DERIVE: bool>(
     let log_precision = own[1] + own[1];
     let p = stirling::<C, DERIVE>(cpu, own[0] * mean, log_precision + log_mean);
     let q = stirling::<C, DERIVE>(cpu, own[0] * rest, log_precision + log_rest);
-    let sides = (p.value + q.value) + log(cpu, p.product * q.product);
+    let sides = p.value + q.value;
     let apart = [at.y - log_mean, at.z - log_rest];
     let misfit = mean * apart[0] + rest * apart[1];
-    let value = own[0].fma(misfit, sides - (own[1] + cpu.splat(HALF_LOG_2PI)));
-    BetaParts { value, misfit, shares: [mean, rest], sides: [p, q], apart }
+    let line = own[0].fma(misfit, sides - (own[1] + cpu.splat(HALF_LOG_2PI)));
+    let parts = LawParts { over: p.product * q.product, ..LawParts::line(cpu, line) };
+    BetaParts { parts, misfit, shares: [mean, rest], sides: [p, q], apart }
 }
 
 impl CaseLaw for Beta {
+    const FACTORS: [bool; 2] = [true, false];
+
     /// φ and ½ log φ.
     fn prepare([a, _]: [f64; 2]) -> Own {
         [exp_of(a), 0.5 * a.clamp(-LOGS, LOGS), 0.0, 0.0]
     }
 
     #[inline(always)]
-    fn value<C: Cpu>(cpu: C, eta: C::V, at: Outcome<C::V>, own: &[C::V; 4]) -> C::V {
-        beta_parts::<C, false>(cpu, eta, at, own).value
+    fn parts<C: Cpu>(cpu: C, eta: C::V, at: Outcome<C::V>, own: &[C::V; 4]) -> LawParts<C::V> {
+        beta_parts::<C, false>(cpu, eta, at, own).parts
     }
 
     #[inline(always)]
@@ -277,7 +273,7 @@ impl CaseLaw for Beta {
         let zero = cpu.splat(0.0);
         let (df, half) = (own[0], cpu.splat(0.5));
         let parts = beta_parts::<C, true>(cpu, eta, at, own);
-        let BetaParts { value, misfit, shares: [mean, rest], sides: [p, q], apart } = parts;
+        let BetaParts { parts, misfit, shares: [mean, rest], sides: [p, q], apart } = parts;
         let (p1, p2, q1, q2) = (p.first, p.second, q.first, q.second);
         // dμ/dη = μ(1 − μ); the misfit's own derivative in μ is the difference of its two parts.
         let spread = mean * rest;
@@ -290,7 +286,7 @@ impl CaseLaw for Beta {
         let cross = df * spread * apart + rest * (p2 + p1) - mean * (q2 + q1);
         let own_slope = df * misfit + p1 + q1 - half;
         Found {
-            value,
+            value: parts.line + log(cpu, parts.over),
             slope,
             bend,
             cross: [cross, zero],
@@ -301,22 +297,25 @@ impl CaseLaw for Beta {
 }
 
 impl CaseLaw for ZeroInflated {
+    const FACTORS: [bool; 2] = [true, false];
+
     /// log(π/(1 − π)).
     fn prepare([a, _]: [f64; 2]) -> Own {
         [a.clamp(-LOGS, LOGS), 0.0, 0.0, 0.0]
     }
 
     #[inline(always)]
-    fn value<C: Cpu>(cpu: C, eta: C::V, _: Outcome<C::V>, own: &[C::V; 4]) -> C::V {
+    fn parts<C: Cpu>(cpu: C, eta: C::V, _: Outcome<C::V>, own: &[C::V; 4]) -> LawParts<C::V> {
         let (zero, mean) = (cpu.splat(0.0), exp(cpu, eta));
         let w = own[0] + mean;
         let e = exp2_of_negative(cpu, w.neg_abs() * cpu.splat(LOG2_E));
         // Where w is above 0, −μ + w is a, however large μ is.
-        w.pick(own[0], zero - mean) + log1p(cpu, e)
+        let line = w.pick(own[0], zero - mean);
+        LawParts { over: cpu.splat(1.0) + e, ..LawParts::line(cpu, line) }
     }
 
     #[inline(always)]
-    fn derive<C: Cpu>(cpu: C, eta: C::V, at: Outcome<C::V>, own: &[C::V; 4]) -> Found<C::V> {
+    fn derive<C: Cpu>(cpu: C, eta: C::V, _: Outcome<C::V>, own: &[C::V; 4]) -> Found<C::V> {
         let (zero, one) = (cpu.splat(0.0), cpu.splat(1.0));
         let mean = exp(cpu, eta);
         let w = own[0] + mean;
@@ -329,7 +328,7 @@ impl CaseLaw for ZeroInflated {
         let slope = zero - mean * counted;
         let cross = mean * both;
         Found {
-            value: Self::value(cpu, eta, at, own),
+            value: w.pick(own[0], zero - mean) + log1p(cpu, e),
             slope,
             bend: slope + mean * cross,
             cross: [cross, zero],

@@ -10,6 +10,7 @@ mod laws;
 
 use super::dispatch::{Kernel, Pass};
 use super::family::Family;
+use super::functions::log;
 use super::panels::{GROUP, Margins};
 use super::passes::each_column;
 use super::products::{Lower, add_columns, line_sum};
@@ -18,6 +19,7 @@ use super::simd::{Cpu, LANES, Line, Vector};
 use crate::math::{Compensated, Matrix};
 use bounded::{Above, Below, Between, Density, GumbelNoise, LogisticNoise, NormalNoise};
 use laws::{Beta, Gamma, StudentT, ZeroInflated};
+use std::f64::consts::LN_2;
 use std::marker::PhantomData;
 
 /// What kind of rows these are.
@@ -86,12 +88,31 @@ pub(super) struct Found<V> {
     pub own_bend: [V; 3],
 }
 
+/// The log-likelihood of one observation, line + log(over/under). Factors of many rows are multiplied, and share one
+/// logarithm. They are positive normal numbers.
+#[derive(Clone, Copy)]
+pub(super) struct LawParts<V> {
+    pub line: V,
+    pub over: V,
+    pub under: V,
+}
+
+impl<V: Vector> LawParts<V> {
+    /// One whose logarithms have been taken.
+    #[inline(always)]
+    pub fn line<C: Cpu<V = V>>(cpu: C, line: V) -> LawParts<V> {
+        LawParts { line, over: cpu.splat(1.0), under: cpu.splat(1.0) }
+    }
+}
+
 /// The law of one kind of rows. η comes as it is.
 pub(super) trait CaseLaw: Copy {
+    /// Whether there are factors over and under the line, if they are not 1 in all rows.
+    const FACTORS: [bool; 2] = [false, false];
     /// What rows need of own parameters.
     fn prepare(own: [f64; 2]) -> Own;
     /// The log-likelihood of one observation.
-    fn value<C: Cpu>(cpu: C, eta: C::V, at: Outcome<C::V>, own: &[C::V; 4]) -> C::V;
+    fn parts<C: Cpu>(cpu: C, eta: C::V, at: Outcome<C::V>, own: &[C::V; 4]) -> LawParts<C::V>;
     /// The same, with derivatives.
     fn derive<C: Cpu>(cpu: C, eta: C::V, at: Outcome<C::V>, own: &[C::V; 4]) -> Found<C::V>;
 }
@@ -249,7 +270,7 @@ fn block_values<L: CaseLaw, C: Cpu, const D: usize>(
     tile: &CaseTile<D>,
     out: &mut [Compensated],
 ) {
-    let mut sums = [cpu.splat(0.0); D];
+    let mut sums = [CaseSum::zero(cpu); D];
     for group in rows.groups(block, x) {
         for (panels, cut) in rows.cuts(&group) {
             for (k, panel) in panels.enumerate() {
@@ -260,17 +281,81 @@ fn block_values<L: CaseLaw, C: Cpu, const D: usize>(
                         eta[d] = x.fma(cpu.splat(beta[d]), eta[d]);
                     }
                 });
-                let count = cpu.load(&rows.margins.count[panel]);
-                let at = rows.outcome(cpu, panel);
+                let count = &rows.margins.count[panel];
+                let single = *count == [1.0; LANES];
+                let (count, at) = (cpu.load(count), rows.outcome(cpu, panel));
                 for d in 0..out.len() {
                     let own = tile.own[d].map(|x| cpu.splat(x));
-                    sums[d] = count.fma(L::value(cpu, eta[d], at, &own), sums[d]);
+                    let parts = L::parts(cpu, eta[d], at, &own);
+                    if single {
+                        sums[d].add_one::<L>(parts);
+                    } else {
+                        sums[d].add_many::<C, L>(cpu, count, parts);
+                    }
                 }
             }
         }
     }
     for (out, sum) in out.iter_mut().zip(sums) {
-        out.add(sum.sum());
+        out.add(sum.total::<L>());
+    }
+}
+
+/// A block's sum for one point.
+#[derive(Clone, Copy)]
+struct CaseSum<V> {
+    line: V,
+    /// Factors are 2^power·over/under: a block's 120 panels have products between 2⁻⁶⁰ and 2⁶⁰.
+    power: V,
+    over: V,
+    under: V,
+}
+
+impl<V: Vector> CaseSum<V> {
+    #[inline(always)]
+    fn zero<C: Cpu<V = V>>(cpu: C) -> CaseSum<V> {
+        let (zero, one) = (cpu.splat(0.0), cpu.splat(1.0));
+        CaseSum { line: zero, power: zero, over: one, under: one }
+    }
+
+    /// Rows that each stand for one observation.
+    #[inline(always)]
+    fn add_one<L: CaseLaw>(&mut self, parts: LawParts<V>) {
+        self.line = self.line + parts.line;
+        if L::FACTORS[0] {
+            let (power, rest) = parts.over.split();
+            self.power = self.power + power;
+            self.over = self.over * rest;
+        }
+        if L::FACTORS[1] {
+            let (power, rest) = parts.under.split();
+            self.power = self.power - power;
+            self.under = self.under * rest;
+        }
+    }
+
+    /// Rows of any count, also of none.
+    #[inline(always)]
+    fn add_many<C: Cpu<V = V>, L: CaseLaw>(&mut self, cpu: C, count: V, parts: LawParts<V>) {
+        let mut value = parts.line;
+        if L::FACTORS[0] {
+            value = value + log(cpu, parts.over);
+        }
+        if L::FACTORS[1] {
+            value = value - log(cpu, parts.under);
+        }
+        self.line = count.fma(value, self.line);
+    }
+
+    #[inline(always)]
+    fn total<L: CaseLaw>(self) -> f64 {
+        let line = self.line.sum();
+        if L::FACTORS == [false, false] {
+            return line;
+        }
+        // Eight lanes of such quotients are a number still.
+        let all: f64 = (self.over / self.under).lanes().iter().product();
+        line + (self.power.sum() * LN_2 + libm::log(all))
     }
 }
 

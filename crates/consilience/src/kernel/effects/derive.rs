@@ -1,20 +1,11 @@
 //! What derivatives of a group's integral are made of.
 
-use super::{EffectLaw, EffectPoint, EffectRows, NodeMoves, PlacedGroup, predictor};
+use super::{EffectLaw, EffectPoint, EffectRows, NodeMoves, PlacedGroup, WantedSlopes, predictor};
 use crate::kernel::dispatch::Pass;
 use crate::kernel::laws::{Outcomes, Sum};
 use crate::kernel::simd::{Cpu, Line, Vector};
 use crate::target::Expansion;
 use std::marker::PhantomData;
-
-/// How many parameters there are of each sort.
-#[derive(Clone, Copy)]
-pub(super) struct ParameterCounts {
-    pub p: usize,
-    pub own: usize,
-    pub effects: usize,
-    pub hessian: bool,
-}
 
 /// Derivatives of a group's integral.
 pub(super) struct DerivePass<'a, L> {
@@ -22,7 +13,7 @@ pub(super) struct DerivePass<'a, L> {
     pub at: EffectPoint<'a>,
     pub placed: &'a PlacedGroup,
     pub moves: &'a NodeMoves,
-    pub shape: ParameterCounts,
+    pub wanted: WantedSlopes,
     pub law: PhantomData<L>,
 }
 
@@ -45,8 +36,9 @@ impl<L: EffectLaw> Pass for DerivePass<'_, L> {
 
     #[inline(always)]
     fn run<C: Cpu>(self, cpu: C) -> Expansion {
-        let DerivePass { rows, at, placed, moves, shape, .. } = self;
-        let ParameterCounts { p, own, effects, hessian } = shape;
+        let DerivePass { rows, at, placed, moves, wanted, .. } = self;
+        let WantedSlopes { own, effects, hessian } = wanted;
+        let (p, own) = (rows.width, usize::from(own));
         let (d, first, lines) = (p + own + effects, p + own, placed.share.len());
         let (zero, unit) = (cpu.splat(0.0), cpu.splat(L::UNIT));
         let (shift, dispersion) = (cpu.splat(L::shift(at.own)), cpu.splat(L::dispersion(at.own)));

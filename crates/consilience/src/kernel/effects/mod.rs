@@ -12,7 +12,7 @@ use super::family::Family;
 use super::laws::{Law, Logistic, NegativeBinomial, Outcomes, Poisson, Probit, Slopes, Sum};
 use super::simd::{Cpu, LANES, Line, Vector};
 use crate::target::Expansion;
-use derive::{DerivePass, ParameterCounts};
+use derive::DerivePass;
 use place::PlacePass;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -96,6 +96,17 @@ pub struct PlacedGroup {
     pub value: f64,
 }
 
+/// Which derivatives are wanted, beside those in the coefficients.
+#[derive(Debug, Clone, Copy)]
+pub struct WantedSlopes {
+    /// In the family's own parameter.
+    pub own: bool,
+    /// In so many parameters of the effects.
+    pub effects: usize,
+    /// Second ones too.
+    pub hessian: bool,
+}
+
 /// How predictors move at every node: by the two effects, by what turns the second, and by what that turns by again.
 pub type NodeMoves = [Vec<Line>; 4];
 
@@ -144,25 +155,22 @@ impl EffectRows {
         }
     }
 
-    /// The integral's logarithm with its derivatives in the coefficients, the own parameter if `has_own`, and the effects'
-    /// parameters; second ones if `hessian`. Gradients are expectations of those of log p(y, v|θ) over the nodes, Hessians
+    /// The integral's logarithm with its derivatives. Gradients are expectations of those of log p(y, v|θ) over the nodes, Hessians
     /// expectations of Hessians plus covariances of gradients (Louis).
     pub fn derive(
         &self,
         at: EffectPoint,
         placed: &PlacedGroup,
         moves: &NodeMoves,
-        (has_own, parameters, hessian): (bool, usize, bool),
+        wanted: WantedSlopes,
     ) -> Expansion {
-        let (p, own) = (self.width, usize::from(has_own));
-        let shape = ParameterCounts { p, own, effects: parameters, hessian };
         match self.family {
-            EffectFamily::Gaussian => self.derived::<Residual>(at, placed, moves, shape),
-            EffectFamily::Logistic => self.derived::<Logistic>(at, placed, moves, shape),
-            EffectFamily::Probit => self.derived::<Probit>(at, placed, moves, shape),
-            EffectFamily::Poisson => self.derived::<Poisson>(at, placed, moves, shape),
+            EffectFamily::Gaussian => self.derived::<Residual>(at, placed, moves, wanted),
+            EffectFamily::Logistic => self.derived::<Logistic>(at, placed, moves, wanted),
+            EffectFamily::Probit => self.derived::<Probit>(at, placed, moves, wanted),
+            EffectFamily::Poisson => self.derived::<Poisson>(at, placed, moves, wanted),
             EffectFamily::NegativeBinomial => {
-                self.derived::<NegativeBinomial>(at, placed, moves, shape)
+                self.derived::<NegativeBinomial>(at, placed, moves, wanted)
             }
         }
     }
@@ -176,9 +184,9 @@ impl EffectRows {
         at: EffectPoint,
         placed: &PlacedGroup,
         moves: &NodeMoves,
-        shape: ParameterCounts,
+        wanted: WantedSlopes,
     ) -> Expansion {
-        self.path.run(DerivePass::<L> { rows: self, at, placed, moves, shape, law: PhantomData })
+        self.path.run(DerivePass::<L> { rows: self, at, placed, moves, wanted, law: PhantomData })
     }
 }
 
@@ -295,7 +303,8 @@ mod tests {
                     all.path = path;
                     let placed = all.place(&rule, at).unwrap();
                     let moves = [0, 1, 0, 1].map(|k| placed.v[k].clone());
-                    let found = all.derive(at, &placed, &moves, (true, 3, true));
+                    let wanted = WantedSlopes { own: true, effects: 3, hessian: true };
+                    let found = all.derive(at, &placed, &moves, wanted);
                     let expected = first.get_or_insert_with(|| found.clone());
                     let near = |a: f64, b: f64| (a - b).abs() < 1e-10 * (1.0 + b.abs());
                     assert!(near(found.value, expected.value), "{family:?} {rows} {path:?}");

@@ -1,22 +1,19 @@
 //! What outcomes of groups with effects add to the log-likelihood beside what depends on predictors.
 
-use crate::Error;
 use crate::kernel::EffectFamily;
 use crate::math::LOG_2PI;
 use crate::math::counts::Dispersion;
 use crate::model::Family;
+use crate::{Error, Result};
 use libm::lgamma;
 
-/// Whether effects can be integrated out for the family.
-pub fn has_law(family: Family) -> bool {
-    EffectFamily::of(family).is_some()
-}
-
-/// What is to be said of a family for which they cannot.
-pub(super) fn refusal(family: Family) -> Error {
-    Error::input(format!(
-        "random effects are for gaussian, logistic, probit, poisson and negative-binomial models, and this one is {family}; take the group as a factor, as in y ~ x + group"
-    ))
+/// The family as the kernel knows it, if effects can be integrated out for it.
+pub fn law_of(family: Family) -> Result<EffectFamily> {
+    EffectFamily::of(family).ok_or_else(|| {
+        Error::input(format!(
+            "random effects are for gaussian, logistic, probit, poisson and negative-binomial models, and this one is {family}; take the group as a factor, as in y ~ x + group"
+        ))
+    })
 }
 
 /// What an outcome adds whatever the parameters are.

@@ -8,7 +8,7 @@ mod spread;
 
 use super::{LogLikelihood, Model, chunk_values, refuse_outcomes};
 use crate::data::{Effects, ShardData};
-use crate::kernel::{EffectFamily, EffectPoint, EffectRows, NodeRule};
+use crate::kernel::{EffectFamily, EffectPoint, EffectRows, NodeRule, WantedSlopes};
 use crate::math::hermite::gauss_hermite;
 use crate::math::{Compensated, LOG_2PI};
 use crate::target::Expansion;
@@ -18,7 +18,7 @@ use rayon::prelude::*;
 use spread::EffectSpread;
 use std::ops::Range;
 
-pub use law::has_law;
+pub use law::law_of;
 
 /// log p(y_s|θ) for θ = the free coefficients, the family's own parameter if it has one and it is free, then those
 /// of the effects.
@@ -57,7 +57,7 @@ impl Groups {
     pub fn new(model: &Model, data: &ShardData) -> Result<Groups> {
         let regression = model.regression().ok_or_else(|| Error::numeric("no regression"))?;
         let family = regression.family;
-        let law = EffectFamily::of(family).ok_or_else(|| law::refusal(family))?;
+        let law = law_of(family)?;
         let recipe = regression.recipe();
         let effects: &Effects = recipe.effects.as_ref().ok_or_else(|| {
             Error::numeric("a model without random effects has another likelihood")
@@ -88,7 +88,7 @@ impl Groups {
             let z = [z[0][i], z.get(1).map_or(0.0, |z| z[i])];
             rows.push(weight * trials, weight * y, z, free.map(|(column, _)| column[i]));
             constant.add(weight * law::constant(law, y, trials));
-            observations.add(weight);
+            observations.add(weight * trials);
             offsets.push(offset);
             outcomes.push((y, weight));
         }
@@ -189,7 +189,7 @@ impl Groups {
         let there = EffectPoint { rows, eta: &eta, own: at.own, factor: at.spread.factor() };
         let placed = self.rows.place(&self.rule, there)?;
         let moves = at.spread.moves(&placed.v);
-        let wanted = (self.has_own, at.spread.parameters(), hessian);
+        let wanted = WantedSlopes { own: self.has_own, effects: at.spread.parameters(), hessian };
         Some(self.rows.derive(there, &placed, &moves, wanted))
     }
 
