@@ -61,6 +61,14 @@ fn log_priors<'py>(
     Ok(columns::doubles(py, points.chunks_exact(priors.len().max(1)).flat_map(expand)))
 }
 
+/// Where a prior is centred, and how wide it is.
+#[pyfunction]
+fn prior_place(py: Python<'_>, prior: &str) -> PyResult<(f64, f64)> {
+    let read: consilience::Result<consilience::Prior> = prior.parse();
+    let prior = read.map_err(|error| raise(py, error))?;
+    Ok((prior.centre(), prior.spread()))
+}
+
 /// The kinds of figures that a document has.
 #[pyfunction]
 fn kinds(json: &str) -> PyResult<Vec<String>> {
@@ -105,6 +113,7 @@ fn _consilience(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(columns_used, module)?)?;
     module.add_function(wrap_pyfunction!(given, module)?)?;
     module.add_function(wrap_pyfunction!(log_priors, module)?)?;
+    module.add_function(wrap_pyfunction!(prior_place, module)?)?;
     module.add_function(wrap_pyfunction!(kinds, module)?)?;
     module.add_function(wrap_pyfunction!(figure, module)?)?;
     module.add_function(wrap_pyfunction!(png, module)?)?;

@@ -6,6 +6,7 @@ use crate::errors::raise;
 use crate::own::Likelihood;
 use crate::spec::StudySpec;
 use crate::work::Watch;
+use consilience::Error;
 use consilience::data::{ShardData, Tables, shard_of_bytes, shard_to_bytes};
 use consilience::plan::{Gathered, Room};
 use consilience::run;
@@ -47,13 +48,14 @@ impl Shard {
         Ok(Shard { inner, watch })
     }
 
-    /// The rows of a table that count in a study, as bytes; how many they are, and how many do not count.
+    /// The rows of a table that count in a study, as bytes; how many they are, and how many do not count; and what is to be
+    /// known of them, as JSON: not that some do not count, which is told of all shards together.
     #[staticmethod]
     fn rows_of<'py>(
         py: Python<'py>,
         study: &str,
         table: &Bound<'py, PyCapsule>,
-    ) -> PyResult<(Bound<'py, PyBytes>, usize, usize)> {
+    ) -> PyResult<(Bound<'py, PyBytes>, usize, usize, String)> {
         let mut study = StudySpec::read(study).map_err(|error| raise(py, error))?;
         // They are one shard, whatever the study says of all of them.
         study.study.split = Default::default();
@@ -68,10 +70,14 @@ impl Shard {
                 .into_iter()
                 .next()
                 .unwrap_or_else(|| ShardData::from(consilience::data::Table::default()));
-            Ok((shard_to_bytes(&rows)?, rows.rows(), gathered.partition.dropped))
+            let mut warnings = gathered.warnings;
+            warnings.retain(|warning| warning.code != "rows-dropped");
+            let said =
+                serde_json::to_string(&warnings).map_err(|e| Error::numeric(e.to_string()))?;
+            Ok((shard_to_bytes(&rows)?, rows.rows(), gathered.partition.dropped, said))
         });
-        let (bytes, rows, dropped) = made.map_err(|error| raise(py, error))?;
-        Ok((PyBytes::new(py, &bytes), rows, dropped))
+        let (bytes, rows, dropped, said) = made.map_err(|error| raise(py, error))?;
+        Ok((PyBytes::new(py, &bytes), rows, dropped, said))
     }
 
     /// Its number.

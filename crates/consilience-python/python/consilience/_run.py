@@ -123,12 +123,13 @@ def compare(
         # Workers may have CPUs of different kinds, and bits must not depend on which one answers.
         instead["kernel"] = "portable"
     task = _task(with_own, instead, data, threads, memory)
-    task["extras"] = {"prior_scales": [float(f) for f in prior_scale], "leave_one_out": bool(leave_one_out),
-                      "posterior": bool(posterior), "shard_details": bool(shard_details)}
+    scales = _scales(prior_scale)
+    task["extras"] = {"prior_scales": scales, "leave_one_out": bool(leave_one_out), "posterior": bool(posterior),
+                      "shard_details": bool(shard_details)}
     task["own_only"] = with_own.own_only
     own_only = with_own.own_only
     own = with_own.own
-    for what, asked in (("prior_scale", prior_scale), ("leave_one_out", leave_one_out)):
+    for what, asked in (("prior_scale", scales), ("leave_one_out", bool(leave_one_out))):
         joint = [model.name for model in own if model._log_prior is not None]
         if asked and joint:
             raise InputError(
@@ -139,7 +140,7 @@ def compare(
         if engine is not None:
             from .engines import prepared
             found = prepared(engine, with_own, task, data)
-            task |= {"names": found.names, "partition": found.partition}
+            task |= {"names": found.names, "partition": found.partition, "said": found.said}
             with found as carrier:
                 json_text, kept = _consilience.compare(json.dumps(task), None, [m.parts(None) for m in own], found.shards,
                                                        carrier, bar.callback())
@@ -169,22 +170,23 @@ def log_likelihood(
     """The log likelihood of all rows at points of a model's parameters: every constant in it, and no prior.
 
     `study`, `data` and `models` are as in :func:`compare`. `points` is a dict of parameters with a value for each point, as
-    ``result.draws("a model")`` is, or an array [K, d] with the parameters in the model's order. `model` names the model, if
+    ``result.draws("a model")`` is, or a table with a column for each parameter; or an array [K, d] with the parameters in the
+    model's order. `model` names the model, if
     there are several. So a model of your own can be held against a built-in one at the same points."""
     with_own = Study(study, models)
-    if isinstance(points, Mapping):
-        names: list[str] | None = list(points)
+    names = _columns_of(points)
+    if names is not None:
         if not names:
-            raise InputError("there are no points; give a dict of parameters and their values, or an array [K, d]")
+            raise InputError("there are no points; give a dict or a table of parameters and their values, or an array [K, d]")
         columns = [np.atleast_1d(_numbers(points[name], f"points[{name!r}]")) for name in names]
         if len({column.shape for column in columns}) > 1 or columns[0].ndim != 1:
             raise InputError("points have parameters with different numbers of values; give each a value for every point")
         thetas = np.stack(columns, axis=1)
     else:
-        names, thetas = None, _numbers(points, "points")
+        thetas = _numbers(points, "points")
         if thetas.ndim != 2:
             raise InputError(f"points are an array of shape {thetas.shape}; give one of K rows, a point each, and d columns, a parameter "
-                             "each, or a dict of parameters")
+                             "each, or a dict or a table of parameters")
     if not np.isfinite(thetas).all():
         raise InputError("points have values that are not finite")
     task = _task(with_own, {}, data, threads, memory)
@@ -196,6 +198,42 @@ def log_likelihood(
         found = _consilience.log_likelihood(json.dumps(task), capsules, parts, len(pieces or ()), model, (thetas.shape[1], names),
                                             np.ascontiguousarray(thetas).tobytes())
     return np.frombuffer(found).copy()
+
+
+def _columns_of(points: Any) -> list[Any] | None:
+    """The parameters that points name; None if they go by their order."""
+    if isinstance(points, Mapping):
+        return list(points)
+    if type(points).__name__ == "LazyFrame":
+        _data.refuse(points, "points")
+    names = getattr(points, "column_names", None)
+    if names is None:
+        names = getattr(points, "columns", None)
+    if names is None:
+        # An array of records.
+        names = getattr(getattr(points, "dtype", None), "names", None)
+    if names is None or callable(names):
+        return None
+    names = list(names)
+    if names and all(isinstance(name, (int, np.integer)) for name in names):
+        # Numbers are what columns are called that nobody named.
+        return None
+    if len(set(names)) < len(names):
+        raise InputError("points have two columns of the same name; rename one")
+    wrong = [name for name in names if not isinstance(name, str)]
+    if wrong:
+        raise InputError(f"points have a column named {wrong[0]!r}, and names of parameters are text")
+    return names
+
+
+def _scales(prior_scale: Any) -> list[float]:
+    """Factors as a list, whatever holds them; a single one is a list of one."""
+    try:
+        if np.ndim(prior_scale) == 0 and not hasattr(prior_scale, "__iter__"):
+            return [float(prior_scale)]
+        return [float(factor) for factor in prior_scale]
+    except (TypeError, ValueError):
+        raise InputError(f"prior_scale={prior_scale!r}: give a list of factors, such as [0.5, 2]") from None
 
 
 def _numbers(value: Any, what: str) -> np.ndarray:

@@ -10,16 +10,16 @@ from ._errors import InputError
 from .engines import Shard, pickled
 
 
-def _shard(table: Any, study: str, index: int, models: Sequence[Any]) -> Shard:
-    return Shard.of_table(study, table, index, models)
+def _shard(table: Any, study: str, index: int, models: Sequence[Any], shards: int) -> Shard:
+    return Shard.of_table(study, table, index, models, shards)
 
 
 def _same(shard: Shard) -> Shard:
     return shard
 
 
-def _counts(shard: Shard) -> tuple[int, int]:
-    return shard.counts
+def _told(shard: Shard) -> tuple[int, int, str]:
+    return (*shard.counts, shard.warnings)
 
 
 def _answer(shard: Shard, question: bytes) -> bytes:
@@ -43,8 +43,8 @@ class Engine:
         """Whether these are data of Dask's own."""
         return hasattr(data, "to_delayed") and hasattr(data, "npartitions")
 
-    def load(self, study: str, data: Any, models: Sequence[Any]) -> tuple[list[str], list[tuple[int, int]]]:
-        """Makes shards of a DataFrame's partitions: its columns, and the rows that count and do not of each."""
+    def load(self, study: str, data: Any, models: Sequence[Any]) -> tuple[list[str], list[tuple[int, int, str]]]:
+        """Makes shards of a DataFrame's partitions: its columns, and of each the rows that count and do not, and its warnings."""
         import dask
 
         names = [str(name) for name in data.columns]
@@ -52,8 +52,8 @@ class Engine:
         _data.text_alone(data.columns, used, "data")
         parts = data[[name for name in names if name in used]].to_delayed()
         make = dask.delayed(_shard, pure=False)
-        self._shards = self.client.compute([make(part, study, i, models) for i, part in enumerate(parts)])
-        return names, self.client.gather([self.client.submit(_counts, s, pure=False) for s in self._shards])
+        self._shards = self.client.compute([make(part, study, i, models, len(parts)) for i, part in enumerate(parts)])
+        return names, self.client.gather([self.client.submit(_told, s, pure=False) for s in self._shards])
 
     def place(self, shards: list[Shard]) -> None:
         # Dask tries for long to send what it cannot pickle; here it fails at once.

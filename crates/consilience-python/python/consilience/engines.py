@@ -23,23 +23,24 @@ class Shard:
     """
 
     def __init__(self, index: int, rows: bytes | None, models: Sequence[Model] = (), piece: Any = None,
-                 shards: int | None = None, counts: tuple[int, int] = (0, 0)) -> None:
-        self.index, self.counts = index, counts
+                 shards: int | None = None, counts: tuple[int, int] = (0, 0), warnings: str = "[]") -> None:
+        # Warnings are those that its rows gave rise to, as JSON.
+        self.index, self.counts, self.warnings = index, counts, warnings
         self._rows, self._models, self._piece, self._shards = rows, list(models), piece, shards
         self._native: Any = None
         # Whether models of one's own are tested here: if nobody else has the rows, on the first shard.
-        self._tests = False
+        self._tests, self._all = False, 2
 
     @classmethod
-    def of_table(cls, study: str, table: Any, index: int, models: Sequence[Model] = ()) -> Shard:
-        """The rows of a table that count in a study (JSON, as the engines hand it on)."""
+    def of_table(cls, study: str, table: Any, index: int, models: Sequence[Model] = (), shards: int = 2) -> Shard:
+        """The rows of a table that count in a study (JSON, as the engines hand it on), one of so many."""
         what = f"shard {index}"
         all_columns = _data.names(table, what)
         used = _consilience.columns_used(study, all_columns)
         capsule = _data.capsule(_data.select(table, used, all_columns, what), what)
-        rows, count, dropped = _consilience.Shard.rows_of(study, capsule)
-        shard = cls(index, rows, models, counts=(count, dropped))
-        shard._tests = index == 0
+        rows, count, dropped, warnings = _consilience.Shard.rows_of(study, capsule)
+        shard = cls(index, rows, models, counts=(count, dropped), warnings=warnings)
+        shard._tests, shard._all = index == 0, shards
         return shard
 
     def answer(self, question: bytes, threads: int = 1) -> bytes:
@@ -60,7 +61,7 @@ class Shard:
         taught = []
         for model in self._models:
             if self._tests and self.counts[0] > 1:
-                model.check([data], 2)
+                model.check([data], self._all)
             bound = model.bind(data, self._shards)
             taught.append((model.name, model.dim, float(plain.rows) if self._rows is not None else bound.rows, bound))
         return _consilience.Shard(self.index, self._rows, taught)
@@ -72,8 +73,9 @@ class Shard:
 class Placed:
     """Shards that an engine has, and what is known of their rows."""
 
-    def __init__(self, engine: Any, names: list[str], partition: dict[str, Any], shards: int) -> None:
+    def __init__(self, engine: Any, names: list[str], partition: dict[str, Any], shards: int, said: list[str]) -> None:
         self.engine, self.names, self.partition, self.shards = engine, names, partition, shards
+        self.said = [json.loads(warnings) for warnings in said]
 
     def __enter__(self) -> Any:
         return self.engine
@@ -85,7 +87,8 @@ class Placed:
 
 
 def prepared(engine: Any, study: Any, task: dict[str, Any], data: Any) -> Placed:
-    """Gives an engine its shards."""
+    """Gives an engine its shards. One of its own finds them, by `load`, in data of its own: it hands back the names of all columns,
+    and of each shard the rows that count and do not, and its warnings, if it keeps them."""
     for method in ("ask", "place"):
         if not callable(getattr(engine, method, None)):
             raise InputError(f"the engine is of type {type(engine).__name__}, which has no method `{method}`; give consilience."
@@ -94,35 +97,37 @@ def prepared(engine: Any, study: Any, task: dict[str, Any], data: Any) -> Placed
     takes = getattr(engine, "takes", None)
     if not study.own_only and takes is not None and takes(data):
         # The data stay where they are.
-        names, counts = engine.load(text, data, own)
+        names, found = engine.load(text, data, own)
+        counts = [tuple(one)[:2] for one in found]
+        said = [one[2] if len(one) > 2 else "[]" for one in found]
         if len(counts) > 1 and counts[0][0] < 2:
             for model in own:
                 if model._check:
                     raise InputError(f"model `{model.name}`: whether its log likelihood is a sum over rows is tested on the first shard, "
                                      f"which has {counts[0][0]} of them; split the data otherwise, or pass check=False to the model")
-        return Placed(engine, names, _given(counts), len(counts))
+        return Placed(engine, names, _given(counts), len(counts), said)
     if study.own_only:
         from ._run import _shards_of
         pieces = _shards_of(data)
         shards = [Shard(i, None, own, piece, len(pieces)) for i, piece in enumerate(pieces)]
-        names, partition = [], _given([(length(piece) or 0, 0) for piece in pieces])
+        names, partition, said = [], _given([(length(piece) or 0, 0) for piece in pieces]), []
     elif isinstance(data, (list, tuple)) and _data.paths(data) is None:
         if not data:
             raise InputError("there are no tables; give one per shard")
         names = _data.names(data[0], "data[0]")
         shards = [Shard.of_table(text, table, i, own) for i, table in enumerate(data)]
-        partition = _given([shard.counts for shard in shards])
+        partition, said = _given([shard.counts for shard in shards]), [shard.warnings for shard in shards]
     else:
         capsules = _data.capsules(study, task["study"], data)
-        rows, found, names = _consilience.split(json.dumps(task), capsules)
+        rows, found, names, warnings = _consilience.split(json.dumps(task), capsules)
         shards = [Shard(i, bytes(own_rows), own) for i, own_rows in enumerate(rows)]
-        partition = json.loads(found)
+        partition, said = json.loads(found), [warnings]
     for model in own:
         model.check((shard._own_data() for shard in shards), len(shards))
     for shard in shards:
         shard._tests = False
     engine.place(shards)
-    return Placed(engine, names, partition, len(shards))
+    return Placed(engine, names, partition, len(shards), said)
 
 
 def _given(counts: Sequence[tuple[int, int]]) -> dict[str, Any]:

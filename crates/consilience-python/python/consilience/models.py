@@ -27,10 +27,10 @@ class Model:
 
     `log_prior(thetas)`, where there is one, is the joint log prior, normalised; `priors` then only say where to look.
 
-    Shards see their own rows alone, so that the log likelihood must be a sum over rows. That is tested on random halves of a
-    shard (on two shards put together, if they have one row each). One that is no such sum is refused, and so are shards whose
-    rows cannot be told: a test needs tables, arrays, dicts or tuples of columns, or lists of rows. `check=False` leaves the
-    test out.
+    Shards see their own rows alone, so that the log likelihood must be a sum over rows. That is tested on a few rows of a shard,
+    cut in two, and on its halves (on two shards put together, if they have one row each), at points around the priors. One that is
+    no such sum is refused, and so are shards whose rows cannot be told: a test needs tables, arrays, dicts or tuples of columns, or
+    lists of rows. `check=False` leaves the test out.
     """
 
     def __init__(
@@ -63,6 +63,8 @@ class Model:
         self._functions = (log_likelihood, gradient, hessian)
         self._log_prior = None if log_prior is None else Derivatives(log_prior)
         self._check = check
+        # What makes of a shard's data what the functions are quick with, for as long as the shard is asked.
+        self._keep: Callable[[Any], Any] | None = None
 
     @property
     def dim(self) -> int:
@@ -122,9 +124,10 @@ class Model:
             log_prior: Callable[[Any], Any] | None = None, check: bool = True) -> Model:
         """Of a JAX function of one point: `log_likelihood(theta[d], data)` returns a number. It is compiled, and gradient and
         Hessian are taken of it."""
-        from ._jax import JaxFunctions
+        from ._jax import JaxFunctions, OnDevice
         functions = JaxFunctions(log_likelihood)
         own = cls(name, priors, functions.values, functions.gradients, functions.hessians, check=check)
+        own._keep = OnDevice
         if log_prior is not None:
             own._log_prior = JaxFunctions(lambda theta, _: log_prior(theta)).derivatives(None)
         return own
@@ -132,7 +135,8 @@ class Model:
     @classmethod
     def numpyro(cls, name: str, model: Callable[..., Any], example: Mapping[str, Any], *,
                 priors: Mapping[str, str] | None = None, check: bool = True) -> Model:
-        """Of a NumPyro model, a function whose arguments are a shard's data: shards are dicts. `example` is one of them.
+        """Of a NumPyro model, a function whose arguments are a shard's data: shards are dicts. `example` is one of them. What is no
+        argument is left out.
 
         Parameters are on NumPyro's unconstrained scales. Its own priors count, unless `priors` names others on these scales."""
         from ._jax import numpyro_model
@@ -140,7 +144,8 @@ class Model:
 
     @classmethod
     def pymc(cls, name: str, model: Any, *, priors: Mapping[str, str] | None = None, check: bool = True) -> Model:
-        """Of a PyMC model whose data are in ``pm.Data`` containers: shards are dicts of these by their names.
+        """Of a PyMC model whose data are in ``pm.Data`` containers: shards are dicts of these by their names. What has no container
+        is left out, and a container that shards do not name stays as it is.
 
         Parameters are on PyMC's unconstrained scales. Its own priors count, unless `priors` names others on these scales."""
         from ._pymc import pymc_model
