@@ -142,12 +142,14 @@ fn plan_of(study: StudyFile, arguments: &StudyArguments, bar: &progress::Bar) ->
 
 fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     let start = Instant::now();
-    let output = &arguments.output;
-    let sources = Sources::of_study(&arguments.study.study, &arguments.study.overrides());
+    let (output, path) = (&arguments.output, &arguments.study.study);
+    let file = StudyFile::read_with(path, &arguments.study.overrides())?;
+    let study = file.study.clone();
+    let sources = Sources::of_study(&file, path);
     output.page.check(&sources)?;
     sources.spare_in(arguments.out.as_ref(), &["result.json"])?;
-    sources.spare_draws(output.posterior.as_ref())?;
-    sources.spare_draws(arguments.draws.keep_draws.as_ref())?;
+    sources.spare_posterior(output.posterior.as_ref())?;
+    sources.spare_chains(arguments.draws.keep_draws.as_ref())?;
     // A folder that cannot be written to should be known before the work, not after it.
     if let Some(folder) = &arguments.out {
         draft::make_folder(folder)?;
@@ -161,7 +163,7 @@ fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
                     "--shard-details are in the JSON document; give --json, or --out DIR",
                 ));
             }
-            let mut plan = plan(&arguments.study, &bar)?;
+            let mut plan = plan_of(file, &arguments.study, &bar)?;
             if let Some(clock) = clock::of_threads().filter(|_| output.shard_details) {
                 plan = plan.with_clock(clock);
             }
@@ -181,7 +183,7 @@ fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
             comparison.shard_seconds = Some(plan.engine().spent()).filter(|s| !s.is_empty());
             comparison
         }
-        slurm::EngineName::Slurm => match slurm::compare(arguments, &bar)? {
+        slurm::EngineName::Slurm => match slurm::compare(file, arguments, &bar)? {
             Some(comparison) => comparison,
             None => return Ok(ExitCode::SUCCESS),
         },
@@ -192,8 +194,7 @@ fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     if let Some(folder) = &arguments.out {
         draft::write(&folder.join("result.json"), &json)?;
     }
-    let about = plot::of_file(&arguments.study.study, &arguments.study.overrides());
-    output.page.write(&json, about)?;
+    output.page.write(&json, plot::of_file(&study, path))?;
     report(&comparison, &json, output)
 }
 

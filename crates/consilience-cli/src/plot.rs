@@ -4,7 +4,7 @@ use crate::sources::Sources;
 use crate::{print, shell};
 use clap::Args;
 use consilience::run::study_hash;
-use consilience::study::{Overrides, Study, StudyFile};
+use consilience::study::Study;
 use consilience::{Error, Place, Result, draft};
 use consilience_report::{Document, Extras, Look, figure, kinds, png, report};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 pub const PLOT_HELP: &str = "\
 RESULT.json is what compare, select or sweep print with --json, or write with
---out.
+--out; the folder of --out will do, too.
 
 Kinds of compare:
   probabilities, evidence, decomposition, shards, agreement, parameters,
@@ -40,7 +40,7 @@ All figures with words and tables in one page: `consilience compare STUDY
 /// What to draw.
 #[derive(Debug, Args)]
 pub struct PlotArguments {
-    /// The JSON document of compare, select or sweep, or - for standard input
+    /// The JSON document of compare, select or sweep, the folder it was written to, or - for standard input
     pub result: PathBuf,
     /// What to show [default: probabilities, inclusion or error]; `all` writes every kind into the folder of -o
     #[arg(long, value_name = "KIND")]
@@ -68,12 +68,12 @@ pub struct PageArguments {
 const SHARP: f32 = 2.0;
 
 pub fn run(arguments: &PlotArguments) -> Result<ExitCode> {
-    let document = read(&arguments.result)?;
-    let sources = Sources::of([arguments.result.as_path()]);
+    let path = found(&arguments.result)?;
+    let document = read(&path)?;
+    let sources = Sources::of([path.as_path()]);
     let look = Look { width: f64::from(arguments.width), model: arguments.model.clone() };
     let draw = |kind: &str| {
-        figure(&document, kind, &look)
-            .map_err(|e| Error::input_at(place(&arguments.result), e.to_string()))
+        figure(&document, kind, &look).map_err(|e| Error::input_at(place(&path), e.to_string()))
     };
     let there = kinds(&document);
     let first = there.first().map_or("", |kind| kind.name);
@@ -95,14 +95,14 @@ pub fn run(arguments: &PlotArguments) -> Result<ExitCode> {
         }
         ("all", None) => return Err(Error::input("--kind all needs a folder: add -o FOLDER")),
         (kind, None) => print(&draw(kind)?)?,
-        (kind, Some(path)) => {
-            sources.spare(path)?;
-            match ending(path).as_str() {
-                "svg" => draft::write(path, draw(kind)?)?,
-                "png" => draft::write(path, pixels(&draw(kind)?)?)?,
+        (kind, Some(out)) => {
+            sources.spare(out)?;
+            match ending(out).as_str() {
+                "svg" => draft::write(out, draw(kind)?)?,
+                "png" => draft::write(out, pixels(&draw(kind)?)?)?,
                 _ => {
                     let why = "a figure is written as .svg or .png: name a file with one of these endings";
-                    return Err(Error::input_at(Place::file(path), why));
+                    return Err(Error::input_at(Place::file(out), why));
                 }
             }
         }
@@ -123,6 +123,24 @@ fn place(path: &Path) -> Place {
     Place::file(if path == Path::new("-") { Path::new("standard input") } else { path })
 }
 
+/// What sweeps, comparisons and choices call their documents in a folder.
+const DOCUMENTS: [&str; 2] = ["sweep.json", "result.json"];
+
+/// The document that is meant: of a folder that of the result in it.
+fn found(path: &Path) -> Result<PathBuf> {
+    if !path.is_dir() {
+        return Ok(path.to_path_buf());
+    }
+    let mut inside = DOCUMENTS.iter().map(|name| path.join(name));
+    inside.find(|file| file.is_file()).ok_or_else(|| {
+        let why = format!(
+            "this is a folder, and there is no {} in it: name the JSON document of a result",
+            DOCUMENTS.join(" or ")
+        );
+        Error::input_at(Place::file(path), why)
+    })
+}
+
 fn read(path: &Path) -> Result<Document> {
     let bytes = if path == Path::new("-") {
         let mut bytes = Vec::new();
@@ -130,9 +148,8 @@ fn read(path: &Path) -> Result<Document> {
     } else {
         std::fs::read(path)
     };
-    use std::io::ErrorKind::{IsADirectory, NotFound};
     let bytes = bytes.map_err(|source| match source.kind() {
-        NotFound | IsADirectory => Error::input_at(
+        std::io::ErrorKind::NotFound => Error::input_at(
             place(path),
             "there is no such file: name the JSON document of a result",
         ),
@@ -170,12 +187,13 @@ impl PageArguments {
 }
 
 /// What a page says of a study in a file.
-pub fn of_file(path: &Path, overrides: &Overrides) -> Extras {
-    let study = StudyFile::read_with(path, overrides).ok();
+pub fn of_file(study: &Study, path: &Path) -> Extras {
+    // A pipe has been read, and would never end now.
+    let text = path.is_file().then(|| std::fs::read_to_string(path).ok());
     Extras {
         study: Some(path.display().to_string()),
-        study_text: std::fs::read_to_string(path).ok(),
-        ..of_study(study.as_ref().map(|file| &file.study))
+        study_text: text.flatten(),
+        ..of_study(Some(study))
     }
 }
 

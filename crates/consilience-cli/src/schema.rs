@@ -16,9 +16,6 @@ pub fn write(arguments: &SchemaArguments) -> Result<String> {
         let message = "this file is there already; name another, or replace it with --force";
         return Err(Error::input_at(Place::file(out), message));
     }
-    if let Some(out) = &arguments.out {
-        Sources::of_study(&arguments.study.study, &arguments.study.overrides()).spare(out)?;
-    }
     let codebook = codebook(arguments)?;
     let text = format!(
         "\n# What the data say of the columns, by `consilience schema`.\n{}",
@@ -49,6 +46,9 @@ fn codebook(arguments: &SchemaArguments) -> Result<Codebook> {
         return Run::open(&study.study)?.codebook(&Stop, &bar);
     }
     let file = StudyFile::read_with(&study.study, &overrides)?;
+    if let Some(out) = &arguments.out {
+        Sources::of_study(&file, &study.study).spare(out)?;
+    }
     let (room, wanted) = (study.machine.room()?, study.machine.threads());
     Plan::codebook(file, room.threads(wanted), &room, &bar)
 }

@@ -20,17 +20,18 @@ const BAR: f64 = 20.0;
 
 pub fn run(arguments: &SelectArguments) -> Result<ExitCode> {
     let start = Instant::now();
-    let sources = Sources::of_study(&arguments.study.study, &arguments.study.overrides());
+    let path = &arguments.study.study;
+    let mut study = StudyFile::read_with(path, &arguments.study.overrides())?;
+    let sources = Sources::of_study(&study, path);
     arguments.page.check(&sources)?;
     sources.spare_in(arguments.out.as_ref(), &["result.json"])?;
     if let Some(folder) = &arguments.out {
         draft::make_folder(folder)?;
     }
-    let mut study = StudyFile::read_with(&arguments.study.study, &arguments.study.overrides())?;
     let Some(select) = &mut study.study.select else {
         return Err(Error::input(format!(
             "{}: this study names its models, which `consilience compare` compares; a choice among all subsets of terms needs [select] (see `consilience select --help`)",
-            arguments.study.study.display()
+            path.display()
         )));
     };
     if let Some(method) = arguments.method {
@@ -40,6 +41,7 @@ pub fn run(arguments: &SelectArguments) -> Result<ExitCode> {
         select.top = count(top);
     }
     study.check()?;
+    let about = crate::plot::of_file(&study.study, path);
     let bar = progress::Bar::new(!arguments.quiet);
     let mut selection = match arguments.engine.engine {
         slurm::EngineName::Threads => {
@@ -65,7 +67,6 @@ pub fn run(arguments: &SelectArguments) -> Result<ExitCode> {
     if let Some(folder) = &arguments.out {
         draft::write(&folder.join("result.json"), &json)?;
     }
-    let about = crate::plot::of_file(&arguments.study.study, &arguments.study.overrides());
     arguments.page.write(&json, about)?;
     report(&selection, &json, arguments.json)
 }

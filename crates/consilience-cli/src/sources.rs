@@ -1,7 +1,7 @@
 //! What a program reads it does not write over: a name that was mistyped must not cost a study or its data.
 
 use consilience::draft::file_stem;
-use consilience::study::{Overrides, StudyFile};
+use consilience::study::StudyFile;
 use consilience::{Error, Place, Result};
 use std::path::{Path, PathBuf};
 
@@ -9,17 +9,16 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Default)]
 pub struct Sources {
     files: Vec<PathBuf>,
+    /// What files of models' draws are called.
     models: Vec<String>,
 }
 
 impl Sources {
-    /// A study's file and its data. What is wrong with them is said where they are read.
-    pub fn of_study(path: &Path, overrides: &Overrides) -> Sources {
-        let study = StudyFile::read_with(path, overrides).ok();
-        let data = study.as_ref().and_then(|file| file.files().ok()).unwrap_or_default();
-        let models = study.iter().flat_map(|file| &file.study.models).map(|m| m.name.clone());
+    /// A study's file, as it was read from here, and its data. What is wrong with these is said where they are read.
+    pub fn of_study(file: &StudyFile, path: &Path) -> Sources {
+        let data = file.files().unwrap_or_default();
         Sources {
-            models: models.collect(),
+            models: file.study.models.iter().map(|model| file_stem(&model.name)).collect(),
             ..Sources::of(data.iter().map(PathBuf::as_path).chain([path]))
         }
     }
@@ -47,19 +46,34 @@ impl Sources {
         })
     }
 
-    /// The same for draws of the study's models in a folder, a Parquet file per model, or per model and shard.
-    pub fn spare_draws(&self, folder: Option<&PathBuf>) -> Result<()> {
+    /// The same for draws of the study's models in a folder, a Parquet file per model.
+    pub fn spare_posterior(&self, folder: Option<&PathBuf>) -> Result<()> {
+        self.spare_draws(folder, &|stem| self.models.iter().any(|model| model == stem))
+    }
+
+    /// The same for draws of shards, a Parquet file per model and shard.
+    pub fn spare_chains(&self, folder: Option<&PathBuf>) -> Result<()> {
+        self.spare_draws(folder, &|stem| {
+            let is_number =
+                |shard: &str| !shard.is_empty() && shard.bytes().all(|b| b.is_ascii_digit());
+            let parts = stem.rsplit_once("-shard-");
+            parts.is_some_and(|(model, shard)| {
+                is_number(shard) && self.models.iter().any(|known| known == model)
+            })
+        })
+    }
+
+    fn spare_draws(
+        &self,
+        folder: Option<&PathBuf>,
+        is_written: &dyn Fn(&str) -> bool,
+    ) -> Result<()> {
         let Some(whole) = folder.and_then(|folder| folder.canonicalize().ok()) else {
             return Ok(());
         };
         let own = self.files.iter().filter(|file| file.parent() == Some(&whole));
         for name in own.filter_map(|file| file.file_name()?.to_str()) {
-            let stem = name.strip_suffix(".parquet").unwrap_or("");
-            let taken = |model: &String| {
-                let model = file_stem(model);
-                stem == model || stem.starts_with(&format!("{model}-shard-"))
-            };
-            if self.models.iter().any(taken) {
+            if name.strip_suffix(".parquet").is_some_and(is_written) {
                 self.spare(&whole.join(name))?;
             }
         }

@@ -127,20 +127,38 @@ fn models(comparison: &Comparison, tables: &Tables) -> String {
 /// is against a model, the prior and the number of parameters.
 const SPARE: &[usize] = &[2, 7, 4, 3, 8];
 
-/// The table with a bar beside the probabilities, if there is room for one: a long one beside all that is said, or a
-/// short one beside log Bayes factors and intervals.
+/// The column of probabilities.
+const PROBABILITY: usize = 6;
+
+/// The table with a bar beside the probabilities: a long one in a column of its own where there is room for that beside
+/// all that is said, or a short one before each number, which comes before intervals but not before log Bayes factors.
 fn with_bars(rows: &[[String; 9]], probabilities: &[f64], width: usize) -> Option<String> {
-    let bars = 9;
-    let long: &[usize] = &[2, 7, 4, 3, bars, 8];
-    let short: &[usize] = &[2, 7, bars, 4, 3, 8];
-    [(20, long), (8, short)].into_iter().find_map(|(length, spare)| {
-        let cells =
-            std::iter::once(String::new()).chain(probabilities.iter().map(|p| bar(*p, length)));
-        let rows: Vec<Vec<String>> =
-            rows.iter().zip(cells).map(|(row, bar)| [&row[..], &[bar]].concat()).collect();
-        let table = layout::whole(&rows, spare, width)?;
-        table.contains(['█', '·']).then_some(table)
-    })
+    let plain = layout::whole(rows, SPARE, width)?;
+    let own_column: Vec<Vec<String>> = rows
+        .iter()
+        .zip(bars(probabilities, 20))
+        .map(|(row, bar)| [&row[..], &[bar]].concat())
+        .collect();
+    let long = layout::whole(&own_column, &[2, 7, 4, 3, 9, 8], width);
+    // Bars of numbers of one width stand below each other.
+    let numbers = rows[1..].iter().map(|row| layout::measure(&row[PROBABILITY])).max().unwrap_or(0);
+    let short = |length: usize| {
+        let mut rows: Vec<Vec<String>> = rows.iter().map(|row| row.to_vec()).collect();
+        for (row, bar) in rows.iter_mut().zip(bars(probabilities, length)).skip(1) {
+            row[PROBABILITY] = format!("{bar} {:>numbers$}", row[PROBABILITY]);
+        }
+        layout::whole(&rows, SPARE, width)
+    };
+    let compares = |table: &String| table.lines().next().is_some_and(|l| l.contains(&rows[0][2]));
+    let fine =
+        |table: &String| table.contains(['█', '·']) && (compares(table) || !compares(&plain));
+    long.filter(fine).or_else(|| [8, 6].into_iter().find_map(|length| short(length).filter(fine)))
+}
+
+/// A bar for each probability, below an empty head.
+fn bars(probabilities: &[f64], length: usize) -> impl Iterator<Item = String> {
+    let bars = probabilities.iter().map(move |p| bar(*p, length));
+    std::iter::once(String::new()).chain(bars)
 }
 
 /// A probability as a bar; that of 1 is so long.
@@ -319,18 +337,31 @@ mod tests {
         let all = at(&plain, 160).unwrap();
         assert!(bars(&all) == 40 && all.contains("very strong"), "{all}");
         let hundred = at(&sure, 100).unwrap();
-        assert!(bars(&hundred) == 16 && hundred.contains("███████·"), "{hundred}");
+        assert!(bars(&hundred) == 16 && hundred.contains("███████· 0.9000"), "{hundred}");
         assert!(hundred.contains("-434.44") && hundred.lines().all(|l| layout::measure(l) <= 100));
-        // Not in the place of what matters more.
-        assert_eq!(at(&plain, 80), None);
-        let short = plain.clone().map(|mut row| {
-            row[0].truncate(5);
-            row[1].truncate(10);
-            row[2].truncate(8);
-            row
-        });
-        let eighty = at(&short, 80).unwrap();
+        // At 80, before the interval, but not in the place of what matters more.
+        for rows in [&plain, &sure] {
+            let eighty = at(rows, 80).unwrap();
+            assert!((12..=16).contains(&bars(&eighty)), "{eighty}");
+            assert!(eighty.contains("-434.44") && !eighty.contains("0.8800"), "{eighty}");
+            assert!(eighty.lines().all(|l| layout::measure(l) <= 80), "{eighty}");
+        }
+        let cut = |lengths: [usize; 3]| {
+            plain.clone().map(|mut row| {
+                row.iter_mut().zip(lengths).for_each(|(cell, length)| cell.truncate(length));
+                row
+            })
+        };
+        let eighty = at(&cut([5, 10, 8]), 80).unwrap();
         assert!(eighty.contains("0.8800 to 0.9200") && bars(&eighty) == 16, "{eighty}");
+        let mut wide = plain.clone();
+        wide.iter_mut().for_each(|row| row[0] = format!("{:7}{}", "", row[0]));
+        wide[2][0] = "a slope per carrier, and more".into();
+        assert!(layout::whole(&wide, SPARE, 80).is_some_and(|t| !t.contains("-434.44")));
+        assert!(at(&wide, 80).is_some_and(|table| bars(&table) == 16), "where no factor has room");
+        wide[2][0] = "a slope per carrier of xy".into();
+        assert!(layout::whole(&wide, SPARE, 80).is_some_and(|t| t.contains("-434.44")));
+        assert_eq!(at(&wide, 80), None, "a bar is not worth a factor");
     }
 
     #[test]

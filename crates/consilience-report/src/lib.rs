@@ -26,7 +26,7 @@ mod text;
 pub use document::Document;
 pub use error::Error;
 pub use letters::outlined;
-pub use page::{Extras, report};
+pub use page::{Chapter, ChapterPart, Extras, report, report_of_chapters};
 pub use png::png;
 
 use document::Content;

@@ -2,10 +2,12 @@
 
 mod data;
 mod jump;
+mod page;
 mod setups;
 mod summary;
 
 use crate::arguments::{count, threads, threads_or_all, whole};
+use crate::plot::PageArguments;
 use crate::progress::Bar;
 use crate::shell::word;
 use crate::sweep::{Watching, write};
@@ -43,8 +45,14 @@ gauss.parquet (1 and 3), sim2.parquet (6), HIGGS.csv.gz or higgs.parquet (4).
 What is not there is simulated, and the result says so; only the flights
 cannot be.
 
+DIR of --out then holds a folder for each experiment (1, or 1-quick) with
+summary.md, and in it one for each part: sweep.json, cells.csv, groups.csv,
+figures, and a page of its own, DIR/1/votes/report.html. --report writes one
+page about all that was run.
+
 Examples:
   consilience experiment 1 --out experiments --quick
+  consilience experiment 1,3 --out experiments --quick --report both.html
   consilience experiment all --out experiments --repeats 20";
 
 /// Which experiments to run.
@@ -68,6 +76,8 @@ pub struct ExperimentArguments {
     /// Threads to work on [default: all cores]; the result does not depend on it
     #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<u64>,
+    #[command(flatten)]
+    pub page: PageArguments,
     /// No progress bar
     #[arg(long, short)]
     pub quiet: bool,
@@ -94,7 +104,9 @@ pub fn run(arguments: &ExperimentArguments) -> Result<ExitCode> {
         return Err(Error::input("--repeats must be at least 1"));
     }
     let size = Size { quick: arguments.quick, repeats: arguments.repeats.map(count) };
-    let sources = Sources::new(&arguments.data, &arguments.out.join("data"), arguments.quiet);
+    let made = arguments.out.join("data");
+    arguments.page.check(&page::spared(&[&arguments.data, &made]))?;
+    let sources = Sources::new(&arguments.data, &made, arguments.quiet);
     // What is missing should be known before hours of work.
     let experiments: Vec<Experiment> = arguments
         .which
@@ -103,6 +115,7 @@ pub fn run(arguments: &ExperimentArguments) -> Result<ExitCode> {
         .map(|&number| Experiment::new(number, size, &sources))
         .collect::<Result<_>>()?;
     let threads = threads_or_all(arguments.threads);
+    let mut found = Vec::new();
     for experiment in &experiments {
         let start = Instant::now();
         let folder = arguments.out.join(experiment.folder(size));
@@ -124,6 +137,12 @@ pub fn run(arguments: &ExperimentArguments) -> Result<ExitCode> {
             start.elapsed().as_secs_f64(),
             word(&folder)
         ))?;
+        if arguments.page.report.is_some() {
+            found.push(page::Found { experiment, documents, folder });
+        }
+    }
+    if let Some(path) = &arguments.page.report {
+        draft::write(path, page::of(&found))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -152,14 +171,11 @@ fn compute(part: &Part, folder: &Path, threads: usize, bar: &Bar) -> Result<Docu
 /// The figures of the experiment, and a page for every part of it.
 fn write_figures(experiment: &Experiment, documents: &[Document], folder: &Path) -> Result<()> {
     for (part, document) in experiment.parts.iter().zip(documents) {
-        let json = crate::sweep::written(document);
-        let drawn = consilience_report::Document::read(&json).expect("what we wrote can be read");
+        let drawn = page::drawn(document);
         let own = folder.join(part.name);
         let extras = Extras {
             title: Some(format!("Experiment {}: {}", experiment.number, part.title)),
-            program: Some(format!("consilience {}", env!("CARGO_PKG_VERSION"))),
-            study_text: toml::to_string(&part.study.study).ok(),
-            ..Extras::default()
+            ..page::about(part)
         };
         draft::write(&own.join("report.html"), report(&drawn, &extras))?;
         for kind in part.figures {

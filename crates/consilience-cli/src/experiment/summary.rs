@@ -7,7 +7,10 @@ use consilience::sweep::{CellGroup, Document, GroupModel};
 use std::fmt::Write;
 
 /// A line: what is meant, what the paper says, what came out here.
-type Row = [String; 3];
+pub type Row = [String; 3];
+
+/// The columns of such lines.
+pub const HEAD: [&str; 3] = ["what", "paper", "here"];
 
 /// The summary as Markdown.
 pub fn of(experiment: &Experiment, documents: &[Document]) -> String {
@@ -16,30 +19,35 @@ pub fn of(experiment: &Experiment, documents: &[Document]) -> String {
         experiment.number, experiment.title, experiment.says
     );
     for (part, document) in experiment.parts.iter().zip(documents) {
-        let rows = document.cells.first().map_or(0, |cell| cell.rows);
-        let _ = write!(
-            out,
-            "\n## {}\n\n{rows} rows, {} partitions for each number of shards.\n\n",
-            upper_first(&part.title),
-            document.repeats
-        );
-        let rows = match experiment.number {
-            1 => votes(document),
-            2 => flights(document),
-            3 => factors(document),
-            4 => collisions(document),
-            5 => sparse(document),
-            _ => jumps(document),
-        };
-        out += "| what | paper | here |\n|---|---|---|\n";
-        for [what, paper, here] in rows {
+        let _ = write!(out, "\n## {}\n\n{}\n\n", upper_first(&part.title), size(document));
+        let _ = writeln!(out, "| {} |\n|---|---|---|", HEAD.join(" | "));
+        for [what, paper, here] in rows(experiment, document) {
             let _ = writeln!(out, "| {what} | {paper} | {here} |");
         }
     }
     out
 }
 
-fn upper_first(text: &str) -> String {
+/// How large a part is.
+pub fn size(document: &Document) -> String {
+    let rows = document.cells.first().map_or(0, |cell| cell.rows);
+    format!("{rows} rows, {} partitions for each number of shards.", document.repeats)
+}
+
+/// The lines of a part.
+pub fn rows(experiment: &Experiment, document: &Document) -> Vec<Row> {
+    match experiment.number {
+        1 => votes(document),
+        2 => flights(document),
+        3 => factors(document),
+        4 => collisions(document),
+        5 => sparse(document),
+        _ => jumps(document),
+    }
+}
+
+/// The text with its first letter in upper case.
+pub fn upper_first(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |c| c.to_uppercase().chain(letters).collect())
 }

@@ -92,7 +92,11 @@ pub struct StepArguments {
 }
 
 /// Compares models on the cluster; `None` if the run goes on by itself.
-pub fn compare(arguments: &CompareArguments, bar: &Bar) -> Result<Option<Comparison>> {
+pub fn compare(
+    study: StudyFile,
+    arguments: &CompareArguments,
+    bar: &Bar,
+) -> Result<Option<Comparison>> {
     let (engine, output) = (&arguments.engine, &arguments.output);
     let given = [
         ("--json", output.json),
@@ -110,7 +114,6 @@ pub fn compare(arguments: &CompareArguments, bar: &Bar) -> Result<Option<Compari
             "{flag} is about the result, which --detach does not wait for: `consilience combine DIR` shows it later"
         )));
     }
-    let study = StudyFile::read_with(&arguments.study.study, &arguments.study.overrides())?;
     let wishes = arguments.wishes.of(&study.study, Some(&arguments.draws))?;
     let mut run = begin(study, &arguments.study, engine, bar)?;
     run.deliver(&wishes)?;

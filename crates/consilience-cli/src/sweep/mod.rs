@@ -1,10 +1,11 @@
 //! How many splits do the data bear?
 
 pub mod arguments;
+mod replaced;
 mod tables;
 
 use crate::progress::Bar;
-use crate::shell::word;
+use crate::shell::{tell, word};
 use crate::sources::Sources;
 use crate::{UNRELIABLE, clock, plot, print, slurm};
 use arguments::SweepArguments;
@@ -21,13 +22,14 @@ use std::process::ExitCode;
 const FILES: [&str; 4] = ["sweep.json", "cells.csv", "groups.csv", "times.json"];
 
 pub fn run(arguments: &SweepArguments) -> Result<ExitCode> {
-    let sources = Sources::of_study(&arguments.study, &arguments.overrides());
-    arguments.page.check(&sources)?;
+    let file = StudyFile::read_with(&arguments.study, &arguments.overrides())?;
+    let sources = Sources::of_study(&file, &arguments.study);
     sources.spare_in(arguments.out.as_ref(), &FILES)?;
+    // A page may be meant for this folder.
     if let Some(folder) = &arguments.out {
         draft::make_folder(folder)?;
     }
-    let file = StudyFile::read_with(&arguments.study, &arguments.overrides())?;
+    arguments.page.check(&sources)?;
     let sweep = arguments.sweep();
     sweep.check(&file)?;
     let bar = Bar::new(!arguments.quiet);
@@ -62,7 +64,7 @@ pub fn run(arguments: &SweepArguments) -> Result<ExitCode> {
         write(&document, folder)?;
     }
     let json = written(&document);
-    arguments.page.write(&json, plot::of_file(&arguments.study, &arguments.overrides()))?;
+    arguments.page.write(&json, plot::of_file(&file.study, &arguments.study))?;
     if arguments.json {
         print(&json)?;
     } else {
@@ -101,10 +103,14 @@ pub fn written(document: &Document) -> String {
     serde_json::to_string_pretty(document).expect("a sweep can be written") + "\n"
 }
 
-/// Writes the document, without times so that it has the same bytes each time, and the tables.
+/// Writes the document, without times so that it has the same bytes each time, and the tables. If the place of results of
+/// more is taken, that is said.
 pub fn write(document: &Document, folder: &Path) -> Result<()> {
     let timeless = Document { times: None, ..document.clone() };
     let [sweep, cells, groups, spent] = FILES.map(|name| folder.join(name));
+    if let Some(replaced) = replaced::by(document, &sweep) {
+        tell(&replaced);
+    }
     draft::write(&sweep, written(&timeless))?;
     draft::write(&cells, document.cells_csv())?;
     draft::write(&groups, document.groups_csv())?;

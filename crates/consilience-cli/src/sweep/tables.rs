@@ -41,7 +41,9 @@ pub fn of(document: &Document) -> String {
         }
     }
     out += &times(document);
-    out += "\nHow many shards do these data bear?\n";
+    if !document.advice.is_empty() {
+        out += "\nHow many shards do these data bear?\n";
+    }
     for advice in &document.advice {
         let _ = writeln!(out, "- {}", advice.text);
     }

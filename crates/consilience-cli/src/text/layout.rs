@@ -6,12 +6,21 @@ use unicode_width::UnicodeWidthStr;
 /// How wide text may be where nobody says otherwise.
 pub const WIDTH: usize = 80;
 
+/// No terminal is wider.
+const WIDEST: usize = u16::MAX as usize;
+
 /// How wide text may be: as wide as the terminal it goes to, and never less than 80.
 pub fn width() -> usize {
-    match terminal_size::terminal_size_of(std::io::stdout()) {
-        Some((terminal_size::Width(columns), _)) => usize::from(columns).max(WIDTH),
-        None => WIDTH,
-    }
+    let out = std::io::stdout();
+    let size = terminal_size::terminal_size_of(&out).map(|(width, _)| usize::from(width.0));
+    // A terminal that does not know its size may have told the shell; what goes to a file asks nobody.
+    let told = || std::env::var("COLUMNS").ok().filter(|_| out.is_terminal());
+    columns(size, told)
+}
+
+/// The columns that a terminal says it has, or that are told of it.
+fn columns(size: Option<usize>, told: impl FnOnce() -> Option<String>) -> usize {
+    size.or_else(|| told()?.trim().parse().ok()).unwrap_or(WIDTH).clamp(WIDTH, WIDEST)
 }
 
 /// Whether what goes to this stream may be coloured: it is a terminal, and NO_COLOR is not set.
@@ -180,6 +189,18 @@ mod tests {
         // An accent that stands alone takes no room.
         let text = table(&rows(&[&["e\u{301}", "1"], &["e", "2"]]));
         assert_eq!(text, "e\u{301}  1\ne  2\n");
+    }
+
+    #[test]
+    fn a_terminal_without_a_size_has_the_columns_that_are_told() {
+        let told = |text: &str| Some(text.to_string());
+        assert_eq!(columns(Some(120), || told("90")), 120);
+        assert_eq!(columns(None, || told("100")), 100);
+        for nothing in [None, told("0"), told("40"), told("wide"), told("-100"), told("")] {
+            assert_eq!(columns(None, || nothing.clone()), WIDTH, "{nothing:?}");
+        }
+        assert_eq!(columns(Some(20), || told("100")), WIDTH);
+        assert_eq!(columns(None, || told("99999999999")), WIDEST);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! `consilience plot` and `--report` as their users see them.
 
 use super::{Folder, NULL, STUDY, data};
+use serde_json::Value;
+use std::process::{Command, Stdio};
 
 fn folder() -> Folder {
     let folder = Folder::with(&format!("{STUDY}{NULL}"), &data());
@@ -150,9 +152,42 @@ fn studies_and_data_are_not_written_over() {
     let run = folder.run(&["compare", "w.toml", "--posterior", "w"]);
     run.failed("draws over data", 2, &["m.parquet", read]);
     assert_eq!(std::fs::read(&out).unwrap(), bytes);
+    // What would not be written is in nobody's way.
+    for (name, flags) in [
+        ("w/m-shard-x.parquet", &["--posterior", "w"][..]),
+        ("w/m.parquet", &["--local", "nuts+bridge", "--combine", "normal", "--keep-draws", "w"]),
+    ] {
+        std::fs::rename(&out, folder.path(name)).unwrap();
+        let study = &["compare", "w.toml", "--shards", "2", "--data", name][..];
+        let run = folder.run(&[study, flags].concat());
+        assert!(run.code.is_some_and(|code| code < 2), "{name}: {run:?}");
+        assert_eq!(std::fs::read(folder.path(name)).unwrap(), bytes, "{name}");
+        std::fs::rename(folder.path(name), &out).unwrap();
+    }
     let run = folder.run(&["compare", "w.toml", "--posterior", "elsewhere", "--report", "p.HTM"]);
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(folder.path("elsewhere/m.parquet").is_file() && folder.path("p.HTM").is_file());
+}
+
+/// A pipe is read once.
+#[test]
+fn a_study_comes_from_a_pipe_too() {
+    let folder = folder();
+    let data = folder.path("d.csv");
+    let whole = folder.run(&["compare", "s.toml", "--json"]);
+    let study = std::fs::File::open(folder.path("s.toml")).unwrap();
+    let mut cat = Command::new("cat").stdin(study).stdout(Stdio::piped()).spawn().unwrap();
+    let arguments = ["compare", "/dev/stdin", "--data", data.to_str().unwrap(), "--json"];
+    let run = folder
+        .command(&[&arguments[..], &["--report", "piped.html"]].concat())
+        .stdin(cat.stdout.take().unwrap())
+        .output()
+        .unwrap();
+    assert!(cat.wait().unwrap().success());
+    assert_eq!(run.status.code(), Some(0), "{run:?}");
+    let models = |json: &[u8]| serde_json::from_slice::<Value>(json).unwrap()["models"].clone();
+    assert_eq!(models(&run.stdout), models(whole.out.as_bytes()));
+    assert!(folder.read("piped.html").contains("The most probable model is"));
 }
 
 #[test]

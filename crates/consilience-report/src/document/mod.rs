@@ -44,6 +44,13 @@ impl Document {
     /// # Errors
     /// If the text is none, with the key that is missing or wrong, or is of another version.
     pub fn read(text: &str) -> Result<Document, Error> {
+        // Serde would take the elements of a list for the keys below, one after the other.
+        if text.trim_start().starts_with('[') && serde_json::from_str::<IgnoredAny>(text).is_ok() {
+            return Err(Error::Document(
+                "it is a list, and not such a document: give what compare, select or sweep print with --json, or write with --out (of a sweep sweep.json, and not times.json)"
+                    .into(),
+            ));
+        }
         let head: Head = parse(text).map_err(|error| match serde_json::from_str::<IgnoredAny>(text) {
             Ok(_) => error,
             Err(why) => Error::Document(format!(
@@ -86,6 +93,15 @@ impl Document {
     pub fn with_shard_names(mut self, names: &[String]) -> Document {
         self.shard_names = names.to_vec();
         self
+    }
+
+    /// All warnings, each with its model.
+    pub(crate) fn all_warnings(&self) -> Vec<(Option<&str>, &Warning)> {
+        match &self.content {
+            Content::Compare(document) => document.all_warnings(),
+            Content::Select(document) => document.warnings.iter().map(|w| (None, w)).collect(),
+            Content::Sweep(document) => document.warnings.iter().map(|w| (None, w)).collect(),
+        }
     }
 
     /// The command that the document is of: `compare`, `select` or `sweep`.
@@ -133,6 +149,12 @@ impl Estimate {
     pub fn interval(self) -> Option<(f64, f64)> {
         let half = 1.96 * self.se?.abs();
         Some((self.value - half, self.value + half))
+    }
+
+    /// The difference to another one that errs by itself.
+    pub fn less(self, other: Estimate) -> Estimate {
+        let se = self.se.zip(other.se).map(|(a, b)| a.hypot(b));
+        Estimate { value: self.value - other.value, se }
     }
 
     /// As text.

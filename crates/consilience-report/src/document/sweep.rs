@@ -2,7 +2,7 @@
 
 use super::{Estimate, Warning};
 use crate::Error;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Sweep {
@@ -36,6 +36,11 @@ pub(crate) struct Reference {
 
 fn yes() -> bool {
     true
+}
+
+/// What is there, be it `null`.
+fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<u64>>, D::Error> {
+    Deserialize::deserialize(from).map(Some)
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -111,6 +116,9 @@ pub(crate) struct Advice {
     pub by: String,
     pub method: String,
     pub within_tenth_nat: Option<u64>,
+    /// Documents of early versions do not say it.
+    #[serde(default, deserialize_with = "given")]
+    pub within_bayes_factor: Option<Option<u64>>,
     pub same_choice: Option<u64>,
     pub text: String,
 }
@@ -144,6 +152,14 @@ impl Sweep {
         let highest =
             || (0..self.models.len()).rev().max_by(|&a, &b| value(a).total_cmp(&value(b)));
         named.or_else(highest).unwrap_or(0)
+    }
+
+    /// The model with the highest evidence beside the best, and the log Bayes factor of the best against it.
+    pub fn next(&self) -> Option<(usize, Estimate)> {
+        let (best, all) = (self.best(), &self.reference.log_evidence);
+        let others = (0..self.models.len()).rev().filter(|k| *k != best);
+        let next = others.max_by(|&a, &b| all[a].value.total_cmp(&all[b].value))?;
+        Some((next, all[best].less(all[next])))
     }
 
     /// Methods in the order of the document: combinations, then whatever else is grouped.

@@ -7,7 +7,7 @@ use crate::Document;
 use crate::document::Level;
 use crate::document::compare::Compare;
 use crate::figures::compare::verdict;
-use crate::text::{counted, escape, estimate, fixed, grouped, probability};
+use crate::text::{counted, escape, fixed, probability};
 
 pub(super) fn content(document: &Document, d: &Compare) -> Parts {
     let mut sections = Sections::default();
@@ -72,24 +72,14 @@ fn answer(d: &Compare) -> String {
         "<p>The most probable model is <strong>{name}</strong>, with probability {}.</p>\n",
         escape(&probability(best.probability))
     );
-    let lead = best.log_evidence.value - second.log_evidence.value;
-    let se = best.log_evidence.se.zip(second.log_evidence.se).map(|(a, b)| a.hypot(b));
-    let factor = escape(&estimate(lead, se));
+    let factor = best.log_evidence.less(second.log_evidence);
     out += &match &second.strength {
         Some(strength) if best.strength.is_none() => {
-            let strength = match strength.as_str() {
-                "not worth more than a bare mention" => {
-                    "not worth more than a bare mention".to_string()
-                }
-                word => format!("<strong>{}</strong>", escape(&shortened(word))),
-            };
-            format!(
-                "<p>Against the next one, {other}, the evidence is {strength}: the log Bayes factor is {factor}, {}.</p>\n",
-                odds(lead)
-            )
+            super::strength::sentence(&second.name, strength, factor)
         }
         _ => format!(
-            "<p>The log Bayes factor against the next one, {other}, is {factor}. The prior probabilities of the models decide which of the two comes first.</p>\n"
+            "<p>The log Bayes factor against the next one, {other}, is {}. The prior probabilities of the models decide which of the two comes first.</p>\n",
+            escape(&factor.show())
         ),
     };
     let sure = match d.best.certainty {
@@ -101,23 +91,6 @@ fn answer(d: &Compare) -> String {
         ),
     };
     out + &paragraph(&sure)
-}
-
-/// A log Bayes factor as odds.
-fn odds(lead: f64) -> String {
-    let tens = lead / std::f64::consts::LN_10;
-    match lead {
-        ..0.0 => "for the other one".into(),
-        ..1e-3 => "so that the data are as likely under both".into(),
-        ..9.0 => format!(
-            "so that the data are {} times as likely under it",
-            escape(&fixed(lead.exp(), if lead < 2.3 { 1 } else { 0 }))
-        ),
-        _ => format!(
-            "so that the data are about 10<sup>{}</sup> times as likely under it",
-            escape(&grouped(tens.floor()))
-        ),
-    }
 }
 
 /// Draws, weights and chains as a table with words.

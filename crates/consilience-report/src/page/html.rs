@@ -17,6 +17,8 @@ pub(super) struct Table {
     pub rows: Vec<Vec<String>>,
     /// Columns with words, which stand at the left.
     pub words: Vec<usize>,
+    /// Whether what stands between backticks is code.
+    pub code: bool,
 }
 
 impl Table {
@@ -49,7 +51,8 @@ impl Table {
         for row in self.rows.iter().take(MOST_ROWS) {
             out += "<tr>";
             for (j, cell) in row.iter().enumerate() {
-                let cell = escape(&shortened(cell));
+                let cell = shortened(cell);
+                let cell = if self.code { with_code(&cell) } else { escape(&cell) };
                 let _ = match j {
                     0 => write!(out, "<th scope=\"row\">{cell}</th>"),
                     _ => write!(out, "<td{}>{cell}</td>", class(j)),
@@ -59,6 +62,22 @@ impl Table {
         }
         out + "</tbody>\n</table>\n</div>\n"
     }
+}
+
+/// Text with code between backticks.
+pub(super) fn with_code(text: &str) -> String {
+    let parts = text.split('`').enumerate();
+    parts
+        .map(|(i, part)| match i % 2 {
+            0 => escape(part),
+            _ => format!("<code>{}</code>", escape(part)),
+        })
+        .collect()
+}
+
+/// What is behind a fold.
+pub(super) fn fold(summary: &str, inside: &str) -> String {
+    format!("<details>\n<summary>{}</summary>\n{inside}</details>\n", escape(summary))
 }
 
 /// A text that nobody reads to its end.
@@ -71,15 +90,25 @@ pub(super) fn shortened(text: &str) -> String {
 
 /// A figure with its caption, and its numbers behind a fold.
 pub(super) fn figure(document: &Document, kind: &str, table: Option<Table>) -> String {
+    named_figure(document, kind, kind, table)
+}
+
+/// The same under a name of its own, where a page has several of a kind.
+pub(super) fn named_figure(
+    document: &Document,
+    id: &str,
+    kind: &str,
+    table: Option<Table>,
+) -> String {
     let at = |width| figures::draw(&View { document, width, model: None }, kind);
     let (Ok(wide), Ok(narrow)) = (at(740.0), at(358.0)) else { return String::new() };
     let numbers = table.filter(|t| !t.rows.is_empty()).map_or(String::new(), |table| {
         format!("<details>\n<summary>The numbers<span class=\"small\"> of “{}”</span></summary>\n{}</details>\n", escape(&wide.title), table.html())
     });
     format!(
-        "<figure id=\"{kind}\">\n{}{}<figcaption><strong>{}</strong> {}</figcaption>\n</figure>\n{numbers}",
-        wide.inline(&format!("{kind}-wide"), "wide"),
-        narrow.inline(&format!("{kind}-narrow"), "narrow"),
+        "<figure id=\"{id}\">\n{}{}<figcaption><strong>{}</strong> {}</figcaption>\n</figure>\n{numbers}",
+        wide.inline(&format!("{id}-wide"), "wide"),
+        narrow.inline(&format!("{id}-narrow"), "narrow"),
         escape(&sentence(&wide.title)),
         escape(&wide.caption)
     )

@@ -1,11 +1,15 @@
 //! One page for a person who has to decide: everything in it, no script, nothing from the network.
 
+mod chapters;
 mod compare;
 mod compare_tables;
 mod html;
 mod select;
+mod strength;
 mod sweep;
 mod warnings;
+
+pub use chapters::{Chapter, ChapterPart, report_of_chapters};
 
 use crate::Document;
 use crate::document::{Content, Partition, Traffic};
@@ -43,54 +47,85 @@ struct Parts {
     facts: Vec<(&'static str, String)>,
 }
 
-/// One self-contained HTML page about a document.
-pub fn report(document: &Document, extras: &Extras) -> String {
-    let content = match &document.content {
+/// What the page of a document says.
+fn content(document: &Document) -> Parts {
+    match &document.content {
         Content::Compare(d) => compare::content(document, d),
         Content::Select(d) => select::content(document, d),
         Content::Sweep(d) => sweep::content(document, d),
-    };
+    }
+}
+
+/// One self-contained HTML page about a document.
+pub fn report(document: &Document, extras: &Extras) -> String {
+    let content = content(document);
     let mut sections = content.sections;
     sections.add("repeat", "To repeat it", repeat(extras, content.facts));
-    let title = escape(&html::shortened(extras.title.as_deref().unwrap_or(&content.title)));
-    let mut out =
-        String::from("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
-    out += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
-    // Nothing may be loaded or run, whatever a document holds.
-    out += "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n";
-    out += "<link rel=\"icon\" href=\"data:,\">\n";
-    let _ = write!(
-        out,
-        "<title>{title}</title>\n<style>\n{}{}</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the result</a>\n",
-        include_str!("style.css"),
-        svg::page_rules()
-    );
-    let _ = write!(
-        out,
-        "<header>\n<h1>{title}</h1>\n<p class=\"sub\">{}</p>\n</header>\n{}<main id=\"main\">\n",
-        escape(&content.subtitle),
-        sections.contents()
-    );
     let unreliable = if content.reliable {
         String::new()
     } else {
         "<p><strong class=\"level\">These results are not to be trusted as they stand.</strong> See what is marked unreliable under <a href=\"#warnings\">Warnings</a>.</p>\n".into()
     };
-    let _ = write!(
-        out,
-        "<div class=\"answer{}\">\n{unreliable}{}</div>\n{}</main>\n",
-        if content.reliable { "" } else { " bad" },
-        content.answer,
-        sections.html()
-    );
-    let program = extras.program.as_deref().unwrap_or("consilience");
-    let _ = write!(
-        out,
-        "<footer><p class=\"small\">Made by {} from the JSON document of <code>{}</code>. All logarithms are natural.</p></footer>\n</body>\n</html>\n",
-        escape(program),
-        document.command()
-    );
-    out
+    let frame = Frame {
+        title: extras.title.as_deref().unwrap_or(&content.title),
+        subtitle: &content.subtitle,
+        contents: &sections.contents(),
+        answer: &(unreliable + &content.answer),
+        reliable: content.reliable,
+        main: &sections.html(),
+        made_from: &format!("the JSON document of <code>{}</code>", document.command()),
+    };
+    frame.page(extras.program.as_deref())
+}
+
+/// What every page has.
+struct Frame<'a> {
+    title: &'a str,
+    subtitle: &'a str,
+    /// HTML, as all that follows.
+    contents: &'a str,
+    answer: &'a str,
+    reliable: bool,
+    main: &'a str,
+    made_from: &'a str,
+}
+
+impl Frame<'_> {
+    fn page(&self, program: Option<&str>) -> String {
+        let title = escape(&html::shortened(self.title));
+        let mut out =
+            String::from("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+        out += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
+        // Nothing may be loaded or run, whatever a document holds.
+        out += "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n";
+        out += "<link rel=\"icon\" href=\"data:,\">\n";
+        let _ = write!(
+            out,
+            "<title>{title}</title>\n<style>\n{}{}</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the result</a>\n",
+            include_str!("style.css"),
+            svg::page_rules()
+        );
+        let _ = write!(
+            out,
+            "<header>\n<h1>{title}</h1>\n<p class=\"sub\">{}</p>\n</header>\n{}<main id=\"main\">\n",
+            escape(self.subtitle),
+            self.contents
+        );
+        let _ = write!(
+            out,
+            "<div class=\"answer{}\">\n{}</div>\n{}</main>\n",
+            if self.reliable { "" } else { " bad" },
+            self.answer,
+            self.main
+        );
+        let _ = write!(
+            out,
+            "<footer><p class=\"small\">Made by {} from {}. All logarithms are natural.</p></footer>\n</body>\n</html>\n",
+            escape(program.unwrap_or("consilience")),
+            self.made_from
+        );
+        out
+    }
 }
 
 fn repeat(extras: &Extras, facts: Vec<(&'static str, String)>) -> String {
@@ -106,11 +141,7 @@ fn repeat(extras: &Extras, facts: Vec<(&'static str, String)>) -> String {
     let mut out = list(&items);
     if let Some(text) = &extras.study_text {
         let text: String = text.chars().take(200_000).collect();
-        let _ = write!(
-            out,
-            "<details>\n<summary>The study</summary>\n<pre>{}</pre>\n</details>\n",
-            escape(&text)
-        );
+        out += &html::fold("The study", &format!("<pre>{}</pre>\n", escape(&text)));
     }
     out
 }

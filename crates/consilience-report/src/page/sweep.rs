@@ -1,7 +1,7 @@
 //! The page of a sweep over partitions.
 
-use super::html::{Sections, Table, figure, paragraph, shortened};
-use super::{Parts, warnings};
+use super::html::{Sections, Table, figure, fold, paragraph, shortened, with_code};
+use super::{Parts, strength, warnings};
 use crate::Document;
 use crate::document::Level;
 use crate::document::sweep::{Advice, Group, GroupModel, Sweep};
@@ -12,67 +12,94 @@ pub(super) fn content(document: &Document, d: &Sweep) -> Parts {
     let mut sections = Sections::default();
     let reliable = d.warnings.iter().all(|w| w.level != Level::Unreliable);
     sections.add("advice", "What to do", advice(d));
-    sections.add("choice", "Which model is chosen", figure(document, "choices", Some(choices(d))));
-    sections.add(
-        "errors",
-        "Errors in log evidence",
-        figure(document, "error", Some(cells(d))) + &figure(document, "rmse", Some(groups(d))),
-    );
-    sections.add("factors", "Bayes factors", figure(document, "bayes-factor", Some(factors(d))));
-    let sources = figure(document, "epsilon", Some(epsilons(d)))
-        + &figure(document, "overlap-share", Some(overlaps(d)));
+    let draw = |kind: &str| figure(document, kind, numbers(d, kind));
+    sections.add("choice", "Which model is chosen", draw("choices"));
+    sections.add("errors", "Errors in log evidence", draw("error") + &draw("rmse"));
+    sections.add("factors", "Bayes factors", draw("bayes-factor"));
+    let sources = draw("epsilon") + &draw("overlap-share");
     sections.add("sources", "Where the errors come from", sources);
-    sections.add("cost", "Time", figure(document, "time", Some(times(d))));
+    sections.add("cost", "Time", draw("time"));
     sections.add("by-number", "By number of shards", by_number(d));
     let all: Vec<_> = d.warnings.iter().map(|w| (None, w)).collect();
     sections.add("warnings", "Warnings", warnings::html(document, &all));
-    let rows = d.cells.first().map_or(String::new(), |c| grouped(c.rows));
-    let numbers: Vec<String> = d.shards.iter().take(30).map(|s| grouped(*s as f64)).collect();
-    let seeds: Vec<String> = d.cells.iter().take(200).map(|c| c.split_seed.to_string()).collect();
-    let mut seeds: Vec<&str> = seeds.iter().map(String::as_str).collect();
-    seeds.sort_unstable();
-    seeds.dedup();
-    seeds.truncate(30);
-    let facts = vec![
-        ("Rows", rows),
-        ("Numbers of shards", numbers.join(", ")),
-        ("Ways to split", d.by.iter().take(30).cloned().collect::<Vec<_>>().join(", ")),
-        ("Repeats", d.repeats.to_string()),
-        ("Combinations", d.combinations.iter().take(30).cloned().collect::<Vec<_>>().join(", ")),
-        ("Reference", d.reference.method.clone()),
-        ("Seeds of the splits", seeds.join(", ")),
-        ("Seed", d.cells.first().map_or(String::new(), |c| c.seed.to_string())),
-    ];
     Parts {
         title: "How many shards can the data be split into?".into(),
         subtitle: format!(
             "{} on {}: {} shards, {} each",
             counted(d.models.len(), "model"),
             counted(d.cells.len(), "partition"),
-            numbers.join(", "),
+            shard_numbers(d),
             counted(usize::try_from(d.repeats).unwrap_or(usize::MAX), "repeat")
         ),
         answer: answer(d),
         reliable,
         sections,
-        facts,
+        facts: facts(d),
     }
 }
 
-fn answer(d: &Sweep) -> String {
+fn shard_numbers(d: &Sweep) -> String {
+    let numbers: Vec<String> = d.shards.iter().take(30).map(|s| grouped(*s as f64)).collect();
+    numbers.join(", ")
+}
+
+/// What helps to repeat it.
+pub(super) fn facts(d: &Sweep) -> Vec<(&'static str, String)> {
+    let rows = d.cells.first().map_or(String::new(), |c| grouped(c.rows));
+    let seeds: Vec<String> = d.cells.iter().take(200).map(|c| c.split_seed.to_string()).collect();
+    let mut seeds: Vec<&str> = seeds.iter().map(String::as_str).collect();
+    seeds.sort_unstable();
+    seeds.dedup();
+    seeds.truncate(30);
+    vec![
+        ("Rows", rows),
+        ("Numbers of shards", shard_numbers(d)),
+        ("Ways to split", d.by.iter().take(30).cloned().collect::<Vec<_>>().join(", ")),
+        ("Repeats", d.repeats.to_string()),
+        ("Combinations", d.combinations.iter().take(30).cloned().collect::<Vec<_>>().join(", ")),
+        ("Reference", d.reference.method.clone()),
+        ("Seeds of the splits", seeds.join(", ")),
+        ("Seed", d.cells.first().map_or(String::new(), |c| c.seed.to_string())),
+    ]
+}
+
+/// The numbers of a kind of figure.
+pub(super) fn numbers(d: &Sweep, kind: &str) -> Option<Table> {
+    Some(match kind {
+        "choices" => choices(d),
+        "error" => cells(d),
+        "rmse" => groups(d),
+        "bayes-factor" => factors(d),
+        "epsilon" => epsilons(d),
+        "overlap-share" => overlaps(d),
+        "time" => times(d),
+        _ => return None,
+    })
+}
+
+/// What the reference says, with how strong that is.
+pub(super) fn verdict(d: &Sweep) -> String {
     let best = &d.models[d.best()];
     let reference = escape(&shortened(&d.reference.method));
-    let mut out = if d.reference.tells_best || d.models.len() == 1 {
+    if d.reference.tells_best || d.models.len() == 1 {
+        let against = d.next().map(|(next, factor)| {
+            strength::sentence(&d.models[next], strength::word(factor), factor)
+        });
         format!(
-            "<p>By the reference ({reference}) the data support <strong>{}</strong>.</p>\n",
-            escape(&shortened(best))
+            "<p>By the reference ({reference}) the data support <strong>{}</strong>.</p>\n{}",
+            escape(&shortened(best)),
+            against.unwrap_or_default()
         )
     } else {
         format!(
             "<p>The reference ({reference}) does not tell which of its best models is better; none of them has a higher log evidence than <strong>{}</strong>.</p>\n",
             escape(&shortened(best))
         )
-    };
+    }
+}
+
+pub(super) fn answer(d: &Sweep) -> String {
+    let mut out = verdict(d);
     if !d.reference.tells_tenth_nat {
         return out
             + &paragraph(
@@ -102,33 +129,20 @@ fn answer(d: &Sweep) -> String {
     out
 }
 
-/// Text with code between backticks.
-fn with_code(text: &str) -> String {
-    let parts = text.split('`').enumerate();
-    parts
-        .map(|(i, part)| match i % 2 {
-            0 => escape(part),
-            _ => format!("<code>{}</code>", escape(part)),
-        })
-        .collect()
-}
+/// At most this many sentences of advice stand open.
+const OPEN: usize = 4;
 
 fn advice(d: &Sweep) -> String {
     if d.advice.is_empty() {
         return String::new();
     }
-    let mut out = String::from("<ul>\n");
-    for a in d.advice.iter().take(40) {
-        let _ = writeln!(out, "<li>{}</li>", with_code(&shortened(&a.text)));
+    let mut head = vec!["method", "split by", "the log evidence is within 0.1 nat"];
+    let says_factor = d.advice.iter().any(|a| a.within_bayes_factor.is_some());
+    if says_factor {
+        head.push("the log Bayes factor of the two best is off by less than itself");
     }
-    out += "</ul>\n";
-    let head = [
-        "method",
-        "split by",
-        "shards up to which it is within 0.1 nat",
-        "shards up to which the choice is the same",
-    ];
-    let mut table = Table::new("How many shards each method stands.", &head);
+    head.push("the choice is the same");
+    let mut table = Table::new("Up to how many shards each method stands.", &head);
     table.words = vec![1];
     let shown = |n: Option<u64>, told: bool| match n {
         Some(n) => grouped(n as f64),
@@ -136,14 +150,28 @@ fn advice(d: &Sweep) -> String {
         None => "cannot be told".into(),
     };
     for a in &d.advice {
-        table.rows.push(vec![
+        let mut row = vec![
             a.method.clone(),
             a.by.clone(),
             shown(a.within_tenth_nat, d.reference.tells_tenth_nat),
-            shown(a.same_choice, d.reference.tells_best),
-        ]);
+        ];
+        let tells_best = d.reference.tells_best;
+        if says_factor {
+            let known = a.within_bayes_factor.filter(|_| d.models.len() > 1);
+            row.push(known.map_or_else(|| "–".into(), |n| shown(n, tells_best)));
+        }
+        row.push(shown(a.same_choice, tells_best));
+        table.rows.push(row);
     }
-    out + &table.html()
+    let mut said = String::from("<ul>\n");
+    for a in d.advice.iter().take(40) {
+        let _ = writeln!(said, "<li>{}</li>", with_code(&shortened(&a.text)));
+    }
+    said += "</ul>\n";
+    if d.advice.len() > OPEN {
+        said = fold("The same in sentences", &said);
+    }
+    table.html() + &said
 }
 
 fn choices(d: &Sweep) -> Table {
@@ -325,12 +353,7 @@ fn by_number(d: &Sweep) -> String {
             ]);
         }
         if !table.rows.is_empty() {
-            let _ = write!(
-                out,
-                "<details>\n<summary>{}</summary>\n{}</details>\n",
-                escape(&title),
-                table.html()
-            );
+            out += &fold(&title, &table.html());
         }
     }
     out

@@ -182,14 +182,44 @@ fn factor(canvas: &mut Canvas, rows: &Rows, scale: &Scale, row: usize, model: &M
     });
 }
 
-/// Kass and Raftery's steps, at 1, 3 and 5 nats.
+/// Kass and Raftery's steps in nats, with shades and words.
+const STEPS: [(f64, f64, &str); 4] = [
+    (1.0, 0.08, "below 1 nat"),
+    (3.0, 0.25, "1 to 3"),
+    (5.0, 0.42, "3 to 5"),
+    (f64::INFINITY, 0.6, "over 5"),
+];
+
 fn shade(value: f64) -> f64 {
-    match value.abs() {
-        ..1.0 => 0.08,
-        ..3.0 => 0.25,
-        ..5.0 => 0.42,
-        _ => 0.6,
+    STEPS.iter().find(|step| value.abs() < step.0).unwrap_or(&STEPS[3]).1
+}
+
+/// What the shades mean: each for the row's model and against it. Says where the grid can begin.
+fn key(canvas: &mut Canvas, struck: bool) -> f64 {
+    let (mut x, mut y) = (0.0, 13.0);
+    let shades = STEPS.iter().map(|(_, shade, words)| (*shade, *words));
+    let sides = ["for the row’s model", "against it"].into_iter().enumerate();
+    let sides = sides.map(|(side, words)| (vec![(side, STEPS[3].1)], words));
+    for (boxes, words) in
+        sides.chain(shades.map(|(shade, words)| (vec![(0, shade), (1, shade)], words)))
+    {
+        let boxed = 16.0 * boxes.len() as f64;
+        let wide = boxed + 4.0 + width(words, SMALL);
+        if x > 0.0 && x + wide > canvas.width {
+            x = 0.0;
+            y += 19.0;
+        }
+        for (k, (side, shade)) in boxes.into_iter().enumerate() {
+            let x = x + 16.0 * k as f64;
+            canvas.rect(x, y - 11.0, 14.0, 14.0, Ink::Series(side), shade);
+            if side == 1 && struck {
+                canvas.line((x + 3.0, y), (x + 11.0, y - 8.0), Ink::Text, 0.8);
+            }
+        }
+        canvas.text(x + boxed + 4.0, y, Anchor::Start, SMALL, Ink::Text, words);
+        x += wide + 14.0;
     }
+    y + 10.0
 }
 
 pub(crate) fn bayes_factors(view: &View, document: &Compare) -> Figure {
@@ -211,13 +241,15 @@ pub(crate) fn bayes_factors(view: &View, document: &Compare) -> Figure {
     let all = order.iter().flat_map(|i| order.iter().filter_map(move |j| entry(*i, *j)));
     let widest = all.map(|v| width(&label(v), SMALL)).fold(0.0, f64::max);
     let written = widest + 6.0 <= cell;
-    let heads = cell >= 18.0;
-    for (c, _) in order.iter().enumerate().filter(|_| heads) {
+    let top = key(&mut canvas, !written) + 4.0;
+    // Where columns are too narrow for a number each, every fifth has one.
+    let numbered_column = |c: usize| cell >= 18.0 || c == 0 || (c + 1).is_multiple_of(5);
+    for c in (0..order.len()).filter(|c| numbered_column(*c)) {
         let x = left + cell * (c as f64 + 0.5);
-        canvas.text(x, 14.0, Anchor::Middle, SMALL, Ink::Muted, &(c + 1).to_string());
+        canvas.text(x, top + 14.0, Anchor::Middle, SMALL, Ink::Muted, &(c + 1).to_string());
     }
     for (r, i) in order.iter().enumerate() {
-        let y = 22.0 + tall * r as f64;
+        let y = top + 22.0 + tall * r as f64;
         canvas.fitted(
             left - 8.0,
             y + tall / 2.0 + 4.5,
@@ -262,14 +294,19 @@ pub(crate) fn bayes_factors(view: &View, document: &Compare) -> Figure {
                 &format!("<path d=\"{strokes}\" {} stroke-width=\"0.8\"/>\n", Ink::Text.stroke());
         }
     }
-    canvas.height = 26.0 + tall * order.len() as f64;
+    canvas.height = top + 26.0 + tall * order.len() as f64;
     Figure {
         title: "Every model against every other".into(),
         words: "A grid of log Bayes factors: the model of the row against the model of the column."
             .into(),
         caption: format!(
-            "Log Bayes factors of the row's model against the column's, in nats. Blue speaks for the row's model, orange against it; the shades step at 1, 3 and 5 nats (positive, strong, very strong).{}{}",
+            "Log Bayes factors of the row's model against the column's, in nats. Blue speaks for the row's model, orange against it; the shades step at 1, 3 and 5 nats (positive, strong, very strong).{}{}{}",
             if written { "" } else { " Strokes mark what speaks against the row's model." },
+            if cell >= 18.0 {
+                ""
+            } else {
+                " Columns are in the order of the rows; every fifth has its number."
+            },
             not_drawn(document.models.len(), "model")
         ),
         canvas,
