@@ -251,13 +251,18 @@ pub(crate) fn suggestion<'a>(
     typed: &str,
     candidates: impl IntoIterator<Item = &'a str> + Clone,
 ) -> String {
-    let all: Vec<&str> = candidates.clone().into_iter().collect();
-    let near = nearest(typed, candidates).map(|c| format!("; did you mean `{c}`?"));
+    let near = nearest(typed, candidates.clone()).map(|c| format!("; did you mean `{c}`?"));
+    near.unwrap_or_default() + &known(candidates)
+}
+
+/// The list of what is legal, alone.
+pub(crate) fn known<'a>(candidates: impl IntoIterator<Item = &'a str>) -> String {
+    let all: Vec<&str> = candidates.into_iter().collect();
     let mut list = all.iter().take(20).map(|c| format!("`{c}`")).collect::<Vec<_>>().join(", ");
     if all.len() > 20 {
         list += ", …";
     }
-    format!("{} (known: {list})", near.unwrap_or_default())
+    format!(" (known: {list})")
 }
 
 /// The user's own text, fit to be shown in one line of a message: its beginning, without control

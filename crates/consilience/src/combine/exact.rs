@@ -158,17 +158,23 @@ impl Exact {
     /// same.
     fn thirds_are_cheap(&self) -> bool {
         let Setting { model, surveys, .. } = &self.setting;
-        let rows = self.setting.observations();
-        let full: f64 = surveys.iter().flat_map(|s| &s.nonzero).sum();
-        let (d, each) = (model.dim() as f64, full / rows.max(1.0));
+        let rows: f64 = surveys.iter().map(|s| s.rows).sum();
+        let (d, each) = (model.dim() as f64, self.full_columns());
         self.setting.located.is_some()
             && model.dim() <= MOST_PARAMETERS
             && d * rows * each * each < CHEAP
     }
 
+    /// How many columns are not 0 in a row, on average over observations.
+    fn full_columns(&self) -> f64 {
+        let full: f64 = self.setting.surveys.iter().flat_map(|s| &s.nonzero).sum();
+        full / self.setting.observations().max(1.0)
+    }
+
     /// How many draws to begin with where a thousand are much work: what shards say of their rows, again.
     fn few_draws(&self) -> Option<usize> {
-        let full: f64 = self.setting.surveys.iter().flat_map(|s| &s.nonzero).sum();
+        let rows: f64 = self.setting.surveys.iter().map(|s| s.rows).sum();
+        let full = rows * self.full_columns();
         COSTLY.iter().find(|(numbers, _)| full > *numbers).map(|(_, draws)| *draws)
     }
 
@@ -373,12 +379,16 @@ fn not_reached(decrement: f64, rounds: usize) -> Option<Warning> {
         let s = if rounds == 1 { "" } else { "s" };
         // At least a hundredth.
         let digits = if decrement < 10.0 { 2 } else { 0 };
-        let message = format!(
-            "the mode of the posterior was not reached within {rounds} round{s} (up to {decrement:.digits$} nats below it)"
-        );
+        let below = match decrement.is_finite() {
+            true => format!(" (up to {decrement:.digits$} nats below it)"),
+            false => String::new(),
+        };
+        let message =
+            format!("the mode of the posterior was not reached within {rounds} round{s}{below}");
         let advice =
             "allow more `rounds` under [evidence], or standardise the columns with scale()";
-        Warning::new(Level::Caution, "mode-not-reached", message, advice).value(decrement)
+        let warning = Warning::new(Level::Caution, "mode-not-reached", message, advice);
+        if decrement.is_finite() { warning.value(decrement) } else { warning }
     })
 }
 

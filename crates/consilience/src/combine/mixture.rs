@@ -1,7 +1,7 @@
 //! The evidence of a model that is not Gaussian under a g-prior or a mixture of them.
 //!
-//! The metric is the information about the coefficients where all of them are 0 and the intercept is at the outcome's
-//! mean: with H the likelihood's curvature there, Λ = H_ββ − H_βα H_αβ/H_αα, and β | g ~ N(0, gΛ⁻¹). The intercept's
+//! The metric is the information about the coefficients where all of them are 0 ([`NullSearch`] finds the intercept
+//! there): with H the likelihood's curvature, Λ = H_ββ − H_βα H_αβ/H_αα, and β | g ~ N(0, gΛ⁻¹). The intercept's
 //! prior is that of the level at the columns' means, c = H_αβ/H_αα. In δ = L'β, Λ = LL', the prior is N(0, g)
 //! for each coordinate by itself, so that for every g the evidence is one that [`Exact`] knows: log-concave, with one
 //! peak. It asks about (δ, level); shards are asked about (β, intercept), and what they say is brought back.
@@ -11,6 +11,7 @@
 //! between them: so only its error, and that of the draws at each node, is in the result.
 
 use super::exact::{Exact, is_sought};
+use super::null_point::{NullSearch, informative};
 use super::over_g::{grid, integral};
 use super::{Combination, CombineDiagnostics, Evidence, Next, PosteriorDraws, Setting};
 use super::{ground_of, statistics};
@@ -34,6 +35,9 @@ const LEAST_ROUNDS: usize = 2;
 /// How far below its peak the integrand over v counts, in nats.
 const LOW: f64 = 14.0;
 
+/// The integrand over v falls at least as e^(−v/2) does; where it does not fall like this, it has no integral.
+const FLAT: f64 = -0.25;
+
 /// A column of which less than this share is its own is determined by those before it.
 const DETERMINED: f64 = 1e-10;
 
@@ -47,16 +51,26 @@ pub(super) struct GMixture {
 
 enum Stage {
     Start,
-    /// The information at 0, and where the peak is, unless that is known or looked for from here.
-    Looked(Expand, Option<Locate>),
+    /// The information at 0, and where the peak is, unless that is known or looked for from there.
+    Looking(Box<Looking>),
     /// On the way to the peak, from the information at 0.
     Climbing(Box<Climbing>),
     Nodes(Box<Nodes>),
 }
 
+/// On the way to where the coefficients are 0.
+struct Looking {
+    search: NullSearch,
+    /// The model that shards are asked about, and what its curvature is multiplied with.
+    model: Arc<Model>,
+    factor: f64,
+    asked: Expand,
+    locate: Option<Locate>,
+}
+
 /// The likelihood's peak is looked for by rounds, since shards are not asked for theirs.
 struct Climbing {
-    /// What shards say at 0.
+    /// The information at 0.
     null: Expansion,
     climb: Climb,
     asked: Expand,
@@ -107,19 +121,57 @@ impl GMixture {
     }
 
     fn begin(&mut self) -> Result<Next> {
-        let start = self.setting.model.start();
-        let expand = Expand(self.at(start.clone()));
+        let (model, factor) = informative(&self.setting.model);
+        let (_, intercept) = ground_of(&model, &self.setting.joint)?;
+        let search = NullSearch::new(&model, intercept, self.setting.observations());
         let asks = self.setting.located.is_none() && self.asks_shards();
-        let locate = asks.then(|| Locate(self.at(start)));
-        let mut questions: Vec<Question> = vec![expand.clone().into()];
-        questions.extend(locate.clone().map(Question::from));
-        self.stage = Stage::Looked(expand, locate);
+        let locate = asks.then(|| Locate(self.at(self.setting.model.start())));
+        let asked = self.about(&model, search.theta());
+        Ok(self.look(Looking { search, model, factor, asked, locate }))
+    }
+
+    fn look(&mut self, looking: Looking) -> Next {
+        let mut questions: Vec<Question> = vec![looking.asked.clone().into()];
+        questions.extend(looking.locate.clone().map(Question::from));
+        self.stage = Stage::Looking(Box::new(looking));
         self.rounds += 1;
-        Ok(Next::Ask(questions))
+        Next::Ask(questions)
     }
 
     fn at(&self, theta: Vec<f64>) -> Vec<Points> {
         self.setting.points(Matrix::from_rows(1, theta.len(), theta))
+    }
+
+    /// The same of another model with the same parameters.
+    fn about(&self, model: &Arc<Model>, theta: &[f64]) -> Expand {
+        let mut points = self.at(theta.to_vec());
+        points.iter_mut().for_each(|points| points.model = model.clone());
+        Expand(points)
+    }
+
+    /// Takes in what shards say where the coefficients are to be 0, and goes on to that place.
+    fn looked(&mut self, mut looking: Looking, mut answers: Vec<Answers>) -> Result<Next> {
+        let missing = || Error::numeric("no shard has answered");
+        if let Some(locate) = looking.locate.take() {
+            let (mut found, _) = answers.pop().ok_or_else(missing)?.sum(&locate)?;
+            self.setting.located = found.pop().map(Arc::new);
+        }
+        let (sums, _) = answers.pop().ok_or_else(missing)?.sum(&looking.asked)?;
+        let at = sums.into_iter().flatten().next().ok_or_else(missing)?;
+        let here = looking.search.theta().to_vec();
+        let mut null = likelihood(&looking.model, &here, at);
+        if looking.search.has_arrived(&null)? {
+            let first = (looking.factor == 1.0).then(|| null.clone());
+            null.hessian.scale(looking.factor);
+            return self.look_for_peak(here, first, null);
+        }
+        if self.rounds + LEAST_ROUNDS >= self.setting.options.rounds {
+            return Err(Error::numeric(
+                "the model without its columns has its intercept far from the outcome's mean, because of its offset, and was not reached; allow more `rounds` under [evidence]",
+            ));
+        }
+        looking.asked = self.about(&looking.model, looking.search.theta());
+        Ok(self.look(looking))
     }
 
     /// Whether shards are asked for their own peaks. A gentle schedule does without.
@@ -127,15 +179,22 @@ impl GMixture {
         is_sought(&self.setting.model, &self.setting.options)
     }
 
-    /// What comes after the information at 0: the way to the peak, if it is not known.
-    fn looked(&mut self, null: Expansion) -> Result<Next> {
+    /// What comes after the information at 0: the way to the peak from there, if that is not known. `first` is what the
+    /// model's own likelihood is like there, if it was asked for.
+    fn look_for_peak(
+        &mut self,
+        here: Vec<f64>,
+        first: Option<Expansion>,
+        null: Expansion,
+    ) -> Result<Next> {
         if self.setting.located.is_some() || self.asks_shards() {
             return self.nodes(null);
         }
-        let start = self.setting.model.start();
-        let mut climb = Climb::new(start.clone(), self.setting.observations());
-        climb.next();
-        climb.heard(likelihood(&self.setting.model, &start, null.clone()));
+        let mut climb = Climb::new(here, self.setting.observations());
+        if let Some(first) = first {
+            climb.next();
+            climb.heard(first);
+        }
         self.go_on(null, climb)
     }
 
@@ -157,7 +216,7 @@ impl GMixture {
     /// Makes the nodes of what shards said about the likelihood.
     fn nodes(&mut self, null: Expansion) -> Result<Next> {
         let (model, joint) = (&self.setting.model, &self.setting.joint);
-        let frame = Frame::new(model, joint, &model.start(), null)?;
+        let frame = Frame::new(model, joint, &null)?;
         let Some((group, scale)) = joint.group() else {
             return Err(Error::numeric("there is no prior of all coefficients together"));
         };
@@ -223,6 +282,11 @@ impl GMixture {
         let evidences: Vec<Evidence> =
             nodes.into_iter().filter_map(|node| node.evidence).map(|e| *e).collect();
         let log_zs: Vec<Estimate> = evidences.iter().map(|e| e.log_z).collect();
+        if frame.flat && does_not_end(&spread, &places, &log_zs) {
+            return Err(Error::numeric(
+                "the evidence is infinite: the columns tell the two kinds of rows apart without a miss, so that with a flat intercept the likelihood grows with g as fast as this mixture of g falls; give the intercept a proper prior, as in intercept = \"normal(0, 2.5)\", or the coefficients \"hyper-g(4)\" or a prior of their own",
+            ));
+        }
         let (log_z, shares) = integral(&spread, &parabola, &places, &log_zs);
         let d = frame.ways.rows();
         let (mut mean, mut covariance) = (vec![0.0; d], Matrix::zeros(d, d));
@@ -270,10 +334,9 @@ impl GMixture {
 }
 
 impl Frame {
-    /// By what the log density of a model is like where only the intercept is not 0.
-    fn new(model: &Arc<Model>, joint: &Joint, at: &[f64], null: Expansion) -> Result<Frame> {
+    /// By the information where only the intercept is not 0.
+    fn new(model: &Arc<Model>, joint: &Joint, null: &Expansion) -> Result<Frame> {
         let (ground, intercept) = ground_of(model, joint)?;
-        let null = likelihood(model, at, null);
         let d = model.dim();
         let others: Vec<usize> = (0..d).filter(|&j| j != intercept).collect();
         let own = -null.hessian[(intercept, intercept)];
@@ -410,6 +473,16 @@ impl Frame {
     }
 }
 
+/// Whether the integrand over v does not fall where g is largest. The likelihood of g falls there at least as fast as
+/// √g does, or does not rise, unless the data leave a direction open in which the level can go along, which makes it rise.
+fn does_not_end(spread: &GSpread, places: &[f64], log_zs: &[Estimate]) -> bool {
+    let [.., (a, one), (b, other)] = &places.iter().zip(log_zs).collect::<Vec<_>>()[..] else {
+        return false;
+    };
+    let height = |v: f64, log_z: &Estimate| spread.log_density(v) + log_z.value;
+    (height(**b, other) - height(**a, one)) / (*b - *a) > FLAT
+}
+
 /// An expansion of a model's log density without its priors, which only stand in for others.
 fn likelihood(model: &Model, theta: &[f64], mut at: Expansion) -> Expansion {
     for (j, prior) in model.free_priors().iter().enumerate() {
@@ -482,16 +555,7 @@ impl Combination for GMixture {
     fn next(&mut self, mut answers: Vec<Answers>) -> Result<Next> {
         match std::mem::replace(&mut self.stage, Stage::Start) {
             Stage::Start => self.begin(),
-            Stage::Looked(expand, locate) => {
-                let missing = || Error::numeric("no shard has answered");
-                if let Some(locate) = locate {
-                    let (mut found, _) = answers.pop().ok_or_else(missing)?.sum(&locate)?;
-                    self.setting.located = found.pop().map(Arc::new);
-                }
-                let (sums, _) = answers.pop().ok_or_else(missing)?.sum(&expand)?;
-                let null = sums.into_iter().flatten().next().ok_or_else(missing)?;
-                self.looked(null)
-            }
+            Stage::Looking(looking) => self.looked(*looking, answers),
             Stage::Climbing(on_the_way) => {
                 let Climbing { null, mut climb, asked } = *on_the_way;
                 let missing = || Error::numeric("no shard has answered");

@@ -5,12 +5,14 @@
 
 mod augmented;
 mod cmc;
+mod combining;
 mod exact;
 mod homogeneity;
 mod jump;
 mod leave_one_out;
 mod mixture;
 mod normal;
+mod null_point;
 mod over_g;
 mod posterior;
 mod rank;
@@ -19,6 +21,8 @@ mod ties;
 mod votes;
 mod ways;
 
+pub(crate) use combining::advised;
+pub use combining::{Combining, combine};
 pub(crate) use exact::is_sought;
 pub use homogeneity::Agreement;
 pub use jump::{
@@ -45,12 +49,13 @@ use crate::estimate::{Estimate, Importance};
 use crate::fit::{Diagnostics, FitOrder, Summary};
 use crate::math::{Cholesky, ExactSum, Matrix};
 use crate::model::{Joint, Model, Share};
-use crate::question::{Answers, Fit, Points, Question, SurveyAnswer};
+use crate::question::{Answers, Fit, Kind, Points, Question, SurveyAnswer};
 use crate::sample::{Chain, Sample};
-use crate::study::{Combine, EvidenceOptions};
+use crate::study::{Combine, EvidenceOptions, Local};
 use crate::target::Expansion;
 use crate::{Error, Level, Result, Warning};
 use serde::{Deserialize, Serialize};
+use statistics::PooledStatistics;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -145,6 +150,11 @@ impl Setting {
     fn fit(&self) -> Question {
         let draws = self.extras.draws.is_some();
         Fit { model: self.model.clone(), share: self.share, order: self.order(), draws }.into()
+    }
+
+    /// Whether the shards' own evidences are only there to be shown.
+    fn can_do_without_fits(&self) -> bool {
+        self.options.combine == Combine::Exact && self.extras.draws.is_none()
     }
 
     /// How the shards are to compute their own evidences.
@@ -305,127 +315,6 @@ pub(crate) trait Combination {
     /// About how many rounds it still takes.
     fn rounds_left(&self) -> u64 {
         1
-    }
-}
-
-/// Computes the evidence of every model.
-pub fn combine(session: &Session, settings: &[Setting]) -> Result<Vec<Evidence>> {
-    ties::refuse_incomparable(settings)?;
-    let mut combining = Combining::new(session);
-    combining.add(settings)?;
-    while combining.round()? {}
-    Ok(combining.finish())
-}
-
-/// Combinations of several models that share their rounds: in each, all models that are not done ask
-/// together. More models can join between rounds.
-pub struct Combining<'a> {
-    session: &'a Session<'a>,
-    models: Vec<Talk>,
-}
-
-/// One model's part in the conversation.
-struct Talk {
-    setting: Setting,
-    machine: Box<dyn Combination>,
-    answers: Vec<Answers>,
-    evidence: Option<Evidence>,
-}
-
-impl<'a> Combining<'a> {
-    /// Over this session.
-    pub fn new(session: &'a Session<'a>) -> Combining<'a> {
-        Combining { session, models: Vec::new() }
-    }
-
-    /// Takes in more models, which are counted from 0 in the order in which they came.
-    pub fn add(&mut self, settings: &[Setting]) -> Result<()> {
-        let statistics = statistics::gather(self.session, settings)?;
-        let mut numbers = 0..;
-        for setting in settings {
-            refuse_ties(setting)?;
-            let own = setting.clone();
-            let machine: Box<dyn Combination> = match (setting.options.combine, &statistics) {
-                (Combine::Normal | Combine::NormalUncorrected, _) => {
-                    Box::new(normal::NormalCombination::new(own))
-                }
-                (Combine::CmcIs, _) => Box::new(cmc::CmcIs::new(own)),
-                (Combine::Augmented, _) => Box::new(augmented::Augmented::new(own)),
-                (_, Some(all)) if statistics::suits(setting) => {
-                    let number = numbers.next().expect("numbers do not end");
-                    Box::new(statistics::Pooled::new(own, all.clone(), number))
-                }
-                _ if mixture::suits(setting) => Box::new(mixture::GMixture::new(own)),
-                _ => Box::new(exact::Exact::new(own)),
-            };
-            let setting = setting.clone();
-            self.models.push(Talk { setting, machine, answers: Vec::new(), evidence: None });
-        }
-        Ok(())
-    }
-
-    /// One round of all models that are not done; `false` once there is none.
-    pub fn round(&mut self) -> Result<bool> {
-        let mut questions: Vec<Question> = Vec::new();
-        // Who asked, and in which question; parts of one stand in the models' order.
-        let mut asking: Vec<(usize, usize)> = Vec::new();
-        for (i, talk) in self.models.iter_mut().enumerate() {
-            if talk.evidence.is_some() {
-                continue;
-            }
-            let model = &talk.setting.model;
-            let answers = std::mem::take(&mut talk.answers);
-            match talk.machine.next(answers).map_err(|e| e.for_model(&model.name))? {
-                Next::Ask(own) => {
-                    for question in own {
-                        // Questions of one kind become one, so that a pass over the rows serves many models.
-                        let joined = questions.iter_mut().position(|other| other.join(&question));
-                        let number = joined.unwrap_or(questions.len());
-                        if joined.is_none() {
-                            questions.push(question);
-                        }
-                        asking.push((i, number));
-                    }
-                }
-                Next::Done(evidence) => {
-                    let evidence = rank::noted(*evidence, &talk.setting);
-                    talk.evidence = Some(evidence.checked(model)?);
-                    self.session.done(&model.name);
-                }
-            }
-        }
-        if questions.is_empty() {
-            return Ok(false);
-        }
-        let open = || self.models.iter().filter(|talk| talk.evidence.is_none());
-        self.session.progress(Progress {
-            models: self.models.len(),
-            done: self.models.len() - open().count(),
-            rounds_left: open().map(|talk| talk.machine.rounds_left()).max().unwrap_or(1),
-        });
-        let singly = self.models.iter().any(|talk| talk.setting.extras.leave_one_out);
-        let mut all = self.session.ask_as(&questions, singly)?;
-        let mut parts = vec![0; questions.len()];
-        for &(i, number) in &asking {
-            let alone = asking.iter().filter(|(_, asked)| *asked == number).count() == 1;
-            let own = match alone {
-                true => std::mem::replace(&mut all[number], Answers::Each(Vec::new())),
-                false => all[number].part(parts[number]),
-            };
-            parts[number] += 1;
-            self.models[i].answers.push(own);
-        }
-        Ok(true)
-    }
-
-    /// The evidence of the model of this number, once it is known.
-    pub fn evidence(&self, number: usize) -> Option<&Evidence> {
-        self.models.get(number)?.evidence.as_ref()
-    }
-
-    /// The evidences of all models that are done, in their order.
-    pub fn finish(self) -> Vec<Evidence> {
-        self.models.into_iter().filter_map(|talk| talk.evidence).collect()
     }
 }
 

@@ -8,8 +8,8 @@ use crate::math::log_sum_exp;
 use crate::model::GSpread;
 use libm::{exp, log, log1p};
 
-/// Where the integrand is looked at, and how closely.
-const WIDEST: (f64, f64, f64) = (-40.0, 60.0, 0.02);
+/// How closely the integrand is looked at.
+const STEP: f64 = 0.02;
 
 /// log Z̃(g) but for a constant: ∫ e^(b'δ − ½δ'Pδ) N(δ; 0, g) dδ along P's axes.
 fn approximate(parabola: &[(f64, f64)], g: f64) -> f64 {
@@ -22,9 +22,9 @@ fn approximate(parabola: &[(f64, f64)], g: f64) -> f64 {
 
 /// A fine grid over v, and the integrand on it by the parabola.
 pub(super) fn grid(spread: &GSpread, parabola: &[(f64, f64)]) -> (Vec<f64>, Vec<f64>) {
-    let (from, to, step) = WIDEST;
-    let count = ((to - from) / step) as usize;
-    let grid: Vec<f64> = (0..=count).map(|k| from + step * k as f64).collect();
+    let (from, to) = spread.reach();
+    let count = ((to - from) / STEP) as usize;
+    let grid: Vec<f64> = (0..=count).map(|k| from + STEP * k as f64).collect();
     let height = |v: &f64| spread.log_density(*v) + approximate(parabola, spread.g(*v));
     let heights = grid.iter().map(height).collect();
     (grid, heights)

@@ -2,6 +2,7 @@
 
 use super::{Evidence, Setting};
 use crate::math::Matrix;
+use crate::model::Gaussian;
 use crate::study::Combine;
 use crate::{Level, Warning};
 
@@ -16,8 +17,28 @@ const ROUNDING: f64 = 64.0 * f64::EPSILON;
 /// diagonal. Where a prior leaves nothing to see of the data, nothing is said.
 pub(super) fn rank_note(setting: &Setting, curvature: &Matrix, priors: &[f64]) -> Option<Warning> {
     let p = setting.surveys.first()?.nonzero.len();
-    let is_empty = |j: &usize| setting.surveys.iter().all(|s| s.nonzero[*j] == 0.0);
-    let kept: Vec<usize> = (0..p).filter(|j| !is_empty(j)).collect();
+    let kept: Vec<usize> = (0..p).filter(|j| !is_empty(setting, *j)).collect();
+    of_kept(p, &kept, curvature, priors)
+}
+
+/// The same of a Gaussian likelihood, whose columns are around their means where there is an intercept or the like: a
+/// column of 1.7e9 ± 0.01 would else not be told from the intercept.
+pub(super) fn gaussian_note(setting: &Setting, gaussian: &Gaussian) -> Option<Warning> {
+    let p = setting.surveys.first()?.nonzero.len();
+    let (whole, centred) = (gaussian.gram(), gaussian.centred_gram());
+    // Nothing is left of a column that is the same everywhere but for rounding: the intercept determines it.
+    let varies = |j: usize| centred[(j, j)] > f64::EPSILON.powi(2) * whole[(j, j)];
+    let kept: Vec<usize> = (0..p).filter(|j| !is_empty(setting, *j) && varies(*j)).collect();
+    of_kept(p, &kept, &centred, &[])
+}
+
+/// Whether a column is 0 in all rows of all shards.
+fn is_empty(setting: &Setting, column: usize) -> bool {
+    setting.surveys.iter().all(|survey| survey.nonzero[column] == 0.0)
+}
+
+/// The note of a curvature, of whose p columns these are to be looked at; the others are determined.
+fn of_kept(p: usize, kept: &[usize], curvature: &Matrix, priors: &[f64]) -> Option<Warning> {
     let mut missing = p - kept.len();
     let own = |j: usize| curvature[(j, j)] - priors.get(j).unwrap_or(&0.0);
     let blur = kept.iter().map(|&j| ROUNDING * curvature[(j, j)] / own(j));

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::data::{Places, Recipe, union};
 use crate::engine::Session;
+use crate::error::clip;
 use crate::estimate::zellner::{LevelPriors, Zellner};
 use crate::estimate::{InSigma, Linear, Weighted, newton};
 use crate::fit::{Diagnostics, FitOrder, Summary, fit};
@@ -220,10 +221,11 @@ pub(crate) fn independent_columns(
 
 /// The error of a column that others determine.
 pub(super) fn determined(model: &Model, group: &str, name: &str) -> Error {
-    let message = format!(
-        "coefficients = \"{group}\" needs columns none of which the others determine, and the column of `{name}` is a combination of those before it; leave it out, or give the coefficients priors of their own, as in \"normal(0, 1) per sd\""
-    );
-    Error::input(message).for_model(&model.name)
+    Error::input(format!(
+        "model `{}`: coefficients = \"{group}\" needs columns none of which the others determine, and the column of `{}` is a combination of those before it; leave it out, or give the coefficients priors of their own, as in \"normal(0, 1) per sd\"",
+        clip(&model.name),
+        clip(name)
+    ))
 }
 
 /// The priors of a model's level and of log σ beside one of all coefficients together, and the intercept's number among
@@ -238,9 +240,10 @@ pub(crate) fn ground_of(model: &Model, joint: &Joint) -> Result<(LevelPriors, us
         }
     }
     let Some((number, tie, prior)) = intercept else {
-        return Err(Error::input(
-            "a prior of all coefficients together is about columns around their means, which needs an intercept that is not held fixed; add one to the formula, or give it another prior",
-        ));
+        return Err(Error::input(format!(
+            "model `{}`: a prior of all coefficients together is about columns around their means, which needs an intercept that is not held fixed; add one to the formula, or give it another prior",
+            clip(&model.name)
+        )));
     };
     let level = match (tie, prior) {
         (Tie::None, Prior::Normal { mean, sd }) => Some((mean, sd)),
@@ -294,7 +297,7 @@ impl Pooled {
         // By X'X itself, not by a curvature that a search may have met.
         evidence.warnings.retain(|w| w.code != rank::CODE);
         let gaussian = all.likelihood().gaussian();
-        let note = gaussian.and_then(|(g, _)| rank::rank_note(&self.setting, &g.gram(), &[]));
+        let note = gaussian.and_then(|(gaussian, _)| rank::gaussian_note(&self.setting, gaussian));
         evidence.warnings.splice(0..0, note);
         evidence.agreement = self.agreement(&all);
         evidence.warnings.extend(homogeneity::warnings(&evidence.agreement, &self.setting.names()));

@@ -1,7 +1,7 @@
 //! Which combinations carry priors that tie parameters to others.
 
 use super::{Setting, has_statistics};
-use crate::model::Tie;
+use crate::model::{Family, Model, Parameter, Tie};
 use crate::study::{Combine, Local};
 use crate::{Error, Result};
 
@@ -38,6 +38,14 @@ pub(crate) fn refuse_ties(setting: &Setting) -> Result<()> {
     if !matches!(options.local, Local::Auto | Local::None) {
         return refuse_fits(setting);
     }
+    if joint.group().is_some()
+        && setting.model.family() == Some(Family::Probit)
+        && is_shifted(&setting.model)
+    {
+        return wrong(
+            "is about the information where all rows have one predictor, and the offset of this probit model, or a coefficient that is held fixed, gives them several; write a logistic model, or give the coefficients priors of their own, as in \"normal(0, 1) per sd\"".into(),
+        );
+    }
     if setting.model.is_gaussian() && !has_statistics(&setting.model, options) {
         return wrong(
             "is computed from the statistics of all rows; set statistics = true under [evidence]"
@@ -48,6 +56,13 @@ pub(crate) fn refuse_ties(setting: &Setting) -> Result<()> {
         return wrong("is settled by all rows, and without a shard's it would be another prior; do without --leave-one-out, or give the coefficients priors of their own".into());
     }
     Ok(())
+}
+
+/// Whether rows have different predictors though all free coefficients are 0.
+fn is_shifted(model: &Model) -> bool {
+    let held = |p: &Parameter| p.prior.fixed().is_some_and(|value| value != 0.0);
+    model.regression().is_some_and(|r| !r.design.offsets.is_empty())
+        || model.coefficients().iter().any(held)
 }
 
 /// Fails where shards are to compute evidences of their own under such priors.

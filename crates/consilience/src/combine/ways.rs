@@ -1,6 +1,6 @@
 //! Several combinations of one study side by side, over the same fits, with the votes beside them.
 
-use super::{Baseline, Evidence, Fits, Setting, combine, upsampled, votes};
+use super::{Baseline, Evidence, Fits, Setting, advised, combine, upsampled, votes};
 use crate::engine::{Engine, Observer, Session, Traffic};
 use crate::fit::Summary;
 use crate::question::Question;
@@ -76,7 +76,8 @@ fn of_its_own<T>(result: Result<T>) -> Result<Result<T>> {
 fn all_votes(session: &Session, settings: &[Setting]) -> Result<Vec<Baseline>> {
     let mut questions: Vec<Question> = settings.iter().map(Setting::fit).collect();
     questions.extend(settings.iter().map(upsampled));
-    let fits = session.ask(&questions)?.into_iter().map(|a| Fits::of(a).map(|f| f.summaries));
+    let answers = session.ask(&questions).map_err(|error| advised(error, settings.iter()))?;
+    let fits = answers.into_iter().map(|a| Fits::of(a).map(|f| f.summaries));
     let mut fits: Vec<Vec<Summary>> = fits.collect::<Result<_>>()?;
     let upsampled = fits.split_off(settings.len());
     votes(settings, &fits, Some(&upsampled))

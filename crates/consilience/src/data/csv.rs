@@ -34,6 +34,8 @@ struct TextLayout<'a> {
     file: &'a Path,
     text: TextFile,
     names: Vec<String>,
+    /// How many columns behind these have no name and hold nothing: spreadsheets have such.
+    empty: usize,
     /// Whether the names were given and not read.
     given: bool,
     spelling: Spelling,
@@ -246,6 +248,7 @@ impl<'a> Opened<'a> {
             file,
             text,
             names: Vec::new(),
+            empty: 0,
             given: format.columns.is_some(),
             spelling: Spelling::new(format),
         };
@@ -276,6 +279,12 @@ impl<'a> Opened<'a> {
                 return Err(not_utf8(place.column((self.layout.names.len() + 1).to_string())));
             };
             self.layout.names.push(name.to_string());
+        }
+        let layout = &mut self.layout;
+        let named = layout.names.iter().rposition(|name| !name.is_empty()).map_or(0, |i| i + 1);
+        if named > 0 && given.is_none_or(|given| layout.names[..named] == *given) {
+            layout.empty = layout.names.len() - named;
+            layout.names.truncate(named);
         }
         match given {
             None => {
@@ -337,7 +346,7 @@ impl TextLayout<'_> {
         records: &Records<R>,
         line: u64,
     ) -> Result<()> {
-        let line = self.check(records.len(), line)?;
+        let line = self.check(records, line)?;
         for (index, part) in &mut piece.columns {
             if part.push(records.field(*index), line, &self.spelling).is_err() {
                 let place = Place::file(self.file).line(u64::from(line));
@@ -348,11 +357,22 @@ impl TextLayout<'_> {
         Ok(())
     }
 
-    /// Checks how many values a line has, and that it can be counted.
-    fn check(&self, values: usize, line: u64) -> Result<u32> {
+    /// Checks how many values a line has, and that it can be counted. Of columns without a name and without values a line
+    /// may have fewer: Excel leaves them out further down.
+    fn check<R: BufRead>(&self, records: &Records<R>, line: u64) -> Result<u32> {
         let place = || Place::file(self.file).line(line);
-        let names = self.names.len();
-        if values != names {
+        let (values, names) = (records.len(), self.names.len());
+        if let Some(more) =
+            (names..values.min(names + self.empty)).find(|&i| !records.field(i).is_empty())
+        {
+            let message = format!(
+                "column {} of {} has no name, and this line has a value in it; give it one",
+                more + 1,
+                names + self.empty
+            );
+            return Err(Error::input_at(place(), message));
+        }
+        if !(names..=names + self.empty).contains(&values) {
             let message = format!(
                 "this line has {values} value{}, but {} {names} column{}; look for a delimiter too many or too few, or for a missing quote",
                 plural(values),

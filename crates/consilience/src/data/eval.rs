@@ -1,7 +1,7 @@
 //! The value of an expression on every row of a table.
 
 use super::cut::Intervals;
-use super::expr::{Binary, Expr, Function, Unary};
+use super::expr::{Binary, Expr, Function, Pairing, Unary};
 use super::level::spelled;
 use super::number::{level_name, parse_number, r_number};
 use super::table::{Column, MISSING, Table};
@@ -99,6 +99,11 @@ impl Expr {
                 self.finite(map(&expr.vector(table)?, |v| (v - mean) / sd), table)
             }
             Expr::Cut(inner, intervals) => self.cut(inner, intervals, table),
+            // Of times within bounds moments are asked for.
+            Expr::Pairing(Pairing::Interval | Pairing::Interval2, ..) => {
+                let times = self.typical_times(table)?;
+                Ok(ExprValues::Number(RowValues::Rows(Cow::Owned(times))))
+            }
             Expr::Poly(..)
             | Expr::Relevel(..)
             | Expr::Spline(..)

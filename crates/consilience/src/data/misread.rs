@@ -5,6 +5,7 @@ use super::number::parse_number;
 use super::table::{Column, Table};
 use crate::error::clip;
 use crate::{Error, Place};
+use std::collections::BTreeSet;
 
 /// More different words than this among numbers are no slips.
 const MOST_WORDS: usize = 3;
@@ -19,6 +20,9 @@ const MANY_WITH_DECIMALS: usize = 5;
 /// So many different ones are no categories either, if nearly every row has its own.
 pub(crate) const FEW: usize = 10;
 
+/// Of many different ones each has so many rows, or they are no categories: a factor would say next to nothing of each.
+const ROWS_PER_LEVEL: usize = 5;
+
 /// A column of text that seems to be one of numbers.
 #[derive(Debug, Clone)]
 pub struct Misread {
@@ -28,6 +32,8 @@ pub struct Misread {
     pub cause: Cause,
     /// Whether it can hardly be anything else: categories do not look so.
     pub certain: bool,
+    /// How many different values with a unit, or days, it has.
+    written: usize,
     /// The words among the numbers.
     words: Vec<String>,
     /// Where the first of them stands.
@@ -53,35 +59,40 @@ pub enum Cause {
 
 /// The columns of a table of the kind. If `comma`, it was read with commas before decimals.
 pub fn misread(table: &Table, comma: bool) -> Vec<Misread> {
+    let mut found = suspects(table, comma);
+    found.iter_mut().for_each(|one| one.judge(table.rows()));
+    found
+}
+
+/// The same of rows that are not all that there are: units and dates are not judged yet.
+pub(crate) fn suspects(table: &Table, comma: bool) -> Vec<Misread> {
     let columns = table.names().iter().zip(table.columns());
     let text = columns.filter_map(|(name, column)| match column {
         Column::Text { levels, .. } => Some((name, levels)),
         _ => None,
     });
     let mut found: Vec<Misread> =
-        text.filter_map(|(name, levels)| Misread::of(name, levels, comma, table.rows())).collect();
+        text.filter_map(|(name, levels)| Misread::of(name, levels, comma)).collect();
     found.iter_mut().for_each(|one| one.look(table));
     found
 }
 
-/// Whether texts, found in so many rows, seem to be numbers with something at them, or dates.
-pub(crate) fn is_written(levels: &[String], rows: usize) -> bool {
-    Misread::of_written("", levels, rows).is_some()
-}
-
 impl Misread {
-    fn of(name: &str, levels: &[String], comma: bool, rows: usize) -> Option<Misread> {
-        let one = Misread::of_numbers(name, levels, comma);
-        one.or_else(|| Misread::of_written(name, levels, rows))
+    fn of(name: &str, levels: &[String], comma: bool) -> Option<Misread> {
+        Misread::of_numbers(name, levels, comma).or_else(|| Misread::of_written(name, levels))
     }
 
     /// Numbers with something at them, and dates. Few of them may be categories, as doses are.
-    fn of_written(name: &str, levels: &[String], rows: usize) -> Option<Misread> {
+    pub(crate) fn of_written(name: &str, levels: &[String]) -> Option<Misread> {
         let mut unit: Option<(&str, &str)> = None;
         let (mut units, mut dates, mut words) = (0, 0, Vec::new());
+        let (mut days, mut years) = (BTreeSet::new(), BTreeSet::new());
         for level in levels {
             let around = around_number(level);
             if is_date(level) {
+                dates += 1;
+            } else if let Some((day, year)) = short_date(level) {
+                (days.insert(day), years.insert(year));
                 dates += 1;
             } else if around.is_some_and(|around| *unit.get_or_insert(around) == around) {
                 units += 1;
@@ -93,20 +104,44 @@ impl Misread {
                 words.push(level.clone());
             }
         }
-        let (cause, count) = match (units, dates) {
+        // Codes of three numbers are no dates: of those the days go up to 31, and there are few years.
+        let are_codes = days.iter().all(|day| *day <= 12) || years.len() >= days.len();
+        if !days.is_empty() && are_codes {
+            return None;
+        }
+        let (cause, written) = match (units, dates) {
             (count, 0) => (Cause::Unit, count),
             (0, count) => (Cause::Date, count),
             _ => return None,
         };
-        let certain = count >= MANY || count > FEW && 2 * count > rows;
-        let many = count >= NUMBERS_PER_WORD * words.len().max(1);
-        (certain && many).then(|| Misread {
+        let many = written > FEW && written >= NUMBERS_PER_WORD * words.len();
+        many.then(|| Misread {
             column: name.to_string(),
             cause,
-            certain,
+            certain: false,
+            written,
             words,
             first: None,
         })
+    }
+
+    /// Decides on units and dates by the number of all rows: they are numbers where so many different ones have so few
+    /// rows each that they make no factor.
+    pub(crate) fn judge(&mut self, rows: usize) {
+        if self.is_written() {
+            let rows_per_level = if self.written >= MANY { ROWS_PER_LEVEL } else { 2 };
+            self.certain = rows < rows_per_level * self.written;
+        }
+    }
+
+    /// Whether it is numbers with something at them, or dates.
+    pub(crate) fn is_written(&self) -> bool {
+        matches!(self.cause, Cause::Unit | Cause::Date)
+    }
+
+    /// Whether there are so many different ones that a factor of them is worth a word.
+    pub(crate) fn are_many(&self) -> bool {
+        self.written >= MANY
     }
 
     fn of_numbers(name: &str, levels: &[String], comma: bool) -> Option<Misread> {
@@ -146,7 +181,8 @@ impl Misread {
         };
         let certain =
             cause != Cause::Words || all >= MANY || with_decimals > 0 && all >= MANY_WITH_DECIMALS;
-        Some(Misread { column: name.to_string(), cause, certain, words, first: None })
+        let column = name.to_string();
+        Some(Misread { column, cause, certain, written: 0, words, first: None })
     }
 
     /// Whether this level makes the column text.
@@ -159,7 +195,7 @@ impl Misread {
             }
             Cause::DecimalComma | Cause::Thousands => is_number_with_commas(level),
             Cause::Unit => around_number(level).is_some(),
-            Cause::Date => is_date(level),
+            Cause::Date => is_date(level) || short_date(level).is_some(),
         }
     }
 
@@ -177,13 +213,21 @@ impl Misread {
         });
     }
 
+    /// The same without any rows: one of these levels is named.
+    pub(crate) fn among(mut self, levels: &[String]) -> Misread {
+        let odd = levels.iter().find(|level| self.is_odd(level));
+        let place = Place::default().column(&self.column);
+        self.first = odd.map(|level| (place, level.clone()));
+        self
+    }
+
     /// The words among the numbers, which may stand for missing values.
     pub fn words(&self) -> &[String] {
         &self.words
     }
 
     /// What is wrong, and what to do about it.
-    fn message(&self) -> (String, String) {
+    pub(crate) fn message(&self) -> (String, String) {
         let word = self.first.as_ref().map_or("", |(_, word)| word);
         let word = &*clip(word);
         let categories = format!("factor({}) in the formulas if these are categories", self.column);
@@ -260,34 +304,58 @@ fn around_number(text: &str) -> Option<(&str, &str)> {
     (is_number && fits).then_some((before, after))
 }
 
-/// `2024-01-31`, `31.1.2024`, `1/31/24`, `31-Jan-2024`, with or without a time behind it.
-fn is_date(text: &str) -> bool {
-    const MONTHS: [&str; 12] =
-        ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+/// The day of a date and what may be a time behind it.
+fn day_and_time(text: &str) -> (&str, &str) {
     let text = text.trim();
     // The T before a time stands behind a digit; that of a month does not.
     let ends = |(at, c): &(usize, char)| {
         *c == ' ' || *c == 'T' && text[..*at].ends_with(|c: char| c.is_ascii_digit())
     };
-    let (day, time) = match text.char_indices().find(ends) {
+    match text.char_indices().find(ends) {
         Some((at, _)) => (&text[..at], &text[at + 1..]),
         None => (text, "0"),
-    };
+    }
+}
+
+/// The three parts of a day, and what stands between them.
+fn parts_of(day: &str) -> Option<([&str; 3], char)> {
+    let sign = ['-', '/', '.'].into_iter().find(|sign| day.matches(*sign).count() == 2)?;
+    let mut parts = day.split(sign);
+    Some(([parts.next()?, parts.next()?, parts.next()?], sign))
+}
+
+/// `2024-01-31`, `31.1.2024`, `1/31/24`, `31-Jan-24`, with or without a time behind it. Two digits for the year are clear
+/// only behind `/` or a month's name: `1.2.10` may be a version, and `01-02-33` a code.
+fn is_date(text: &str) -> bool {
+    const MONTHS: [&str; 12] =
+        ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+    let (day, time) = day_and_time(text);
     let signs = |c: char| c.is_ascii_digit() || matches!(c, ':' | '.' | '+' | '-' | 'Z' | ' ');
-    let Some(sign) = ['-', '/', '.'].into_iter().find(|sign| day.matches(*sign).count() == 2)
-    else {
-        return false;
-    };
-    let parts: Vec<&str> = day.split(sign).collect();
+    let Some(([first, middle, last], sign)) = parts_of(day) else { return false };
     let is_month = |part: &str| {
         let start: String = part.to_lowercase().chars().take(3).collect();
         MONTHS.contains(&start.as_str()) && part.chars().all(char::is_alphabetic)
     };
     let small = |part: &str| matches!(part.parse(), Ok(1..=31_u32)) && part.len() <= 2;
-    let year = |part: &str| matches!(part.len(), 2 | 4) && part.bytes().all(|b| b.is_ascii_digit());
-    let middle = small(parts[1]) || is_month(parts[1]);
-    let order = small(parts[0]) && year(parts[2]) || year(parts[0]) && small(parts[2]);
-    middle && order && time.starts_with(|c: char| c.is_ascii_digit()) && time.chars().all(signs)
+    let year = |part: &str| {
+        let clear = part.len() == 2 && (sign == '/' || is_month(middle));
+        (clear || part.len() == 4 && matches!(part.parse(), Ok(1000..=2999_u32)))
+            && part.bytes().all(|b| b.is_ascii_digit())
+    };
+    let order = small(first) && year(last) || year(first) && small(last);
+    (small(middle) || is_month(middle))
+        && order
+        && time.starts_with(|c: char| c.is_ascii_digit())
+        && time.chars().all(signs)
+}
+
+/// Day and year of what may be a date such as `31.12.23`: whether it is, the others of its column say.
+fn short_date(text: &str) -> Option<(u32, u32)> {
+    let (parts, sign) = parts_of(text.trim())?;
+    let two = |part: &str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_digit());
+    let [day, month, year] = parts.map(|part| part.parse::<u32>().unwrap_or(0));
+    let fits = parts.iter().all(|part| two(part)) && sign != '/';
+    (fits && (1..=31).contains(&day) && (1..=12).contains(&month)).then_some((day, year))
 }
 
 /// Whether a text is a number if its commas part thousands or stand before decimals.
@@ -374,11 +442,14 @@ mod tests {
             (&|i: usize| format!("{}.12.2023", i + 1), Date),
             (&|i: usize| format!("{}-OCT-2024", i + 1), Date),
             (&|i: usize| format!("2024-01-31T{:02}:00:00Z", i), Date),
+            (&|i: usize| format!("{:02}.12.23", i + 2), Date),
+            (&|i: usize| format!("{:02}-Feb-24", i + 1), Date),
         ] {
             assert_eq!(list(one, 12, 15), Some((cause, true)), "{}", one(0));
-            assert_eq!(list(one, 20, 900), Some((cause, true)), "{}", one(0));
-            // Doses and visits are categories.
-            assert_eq!(list(one, 12, 90), None, "{}", one(0));
+            assert_eq!(list(one, 20, 99), Some((cause, true)), "{}", one(0));
+            // Doses, visits and hours are categories.
+            assert_eq!(list(one, 12, 24), Some((cause, false)), "{}", one(0));
+            assert_eq!(list(one, 20, 100), Some((cause, false)), "{}", one(0));
             assert_eq!(list(one, 4, 4), None, "{}", one(0));
         }
         for one in [
@@ -388,6 +459,11 @@ mod tests {
             &|i: usize| format!("{i}-{}", i + 5),
             &|i: usize| format!("10.0.0.{i}"),
             &|i: usize| format!("123-45-{i:04}"),
+            &|i: usize| format!("1.2.{i}"),
+            &|i: usize| format!("01-02-{:02}", i + 10),
+            &|i: usize| format!("{:02}-02-{:02}", i + 1, i + 40),
+            &|i: usize| format!("{:02}.01.10", i % 12 + 1),
+            &|i: usize| format!("12-01-{:04}", i + 40),
             &|i: usize| format!("({i}"),
         ] {
             assert_eq!(list(one, 20, 20), None, "{}", one(0));

@@ -35,6 +35,20 @@ impl Expr {
     }
 }
 
+impl Expr {
+    /// A time per row that is about as long as what `Surv()` says of it, the same however it is spelled: the middle of
+    /// its bounds, or the one that there is.
+    pub(crate) fn typical_times(&self, table: &Table) -> Result<Vec<f64>> {
+        let (from, to) = self.pairs(table, &self.to_string())?;
+        let typical = |(from, to): (f64, f64)| match (from, to) {
+            (0.0, to) => to,
+            (from, f64::INFINITY) => from,
+            (from, to) => from + 0.5 * (to - from),
+        };
+        Ok(from.into_iter().zip(to).map(typical).collect())
+    }
+}
+
 /// One row's two numbers, or what is wrong with them.
 fn pair(joint: Pairing, a: f64, b: f64, event: f64) -> std::result::Result<(f64, f64), String> {
     match joint {
@@ -45,6 +59,10 @@ fn pair(joint: Pairing, a: f64, b: f64, event: f64) -> std::result::Result<(f64,
             r_number(b)
         )),
         Pairing::Interval2 if a < 0.0 || b <= 0.0 => Err(not_positive(a.min(b))),
+        Pairing::Interval2 if a == 0.0 && b == f64::INFINITY => {
+            Err("the time is above 0 and has no upper bound, which says nothing; leave the row out"
+                .to_string())
+        }
         Pairing::Interval2 => Ok((a, b)),
         Pairing::Interval if event == 3.0 => pair(Pairing::Interval2, a, b, 0.0),
         Pairing::Interval => times(a, event, &[0.0, 1.0, 2.0, 3.0]),

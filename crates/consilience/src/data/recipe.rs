@@ -41,7 +41,7 @@ pub struct Response {
     /// What is evaluated.
     pub expr: Expr,
     /// The weighted mean of the numbers, or of 0 and 1 for classes (0, 1, 2, … if they are in order), the share of
-    /// successes, or the mean of the times, censored or not.
+    /// successes, or the mean of the times, censored or not: within bounds of their middle, or of the one that there is.
     pub mean: f64,
     /// Their standard deviation, with n - 1 below.
     pub sd: f64,

@@ -82,6 +82,18 @@ fn guess(header: &[u8], decimals: u8) -> u8 {
     }
 }
 
+/// What Excel's first line `sep=;` says of the delimiter, if the line is such a one. Saved again it may have as many
+/// delimiters behind it as there are columns.
+fn named_delimiter(line: &[u8]) -> Option<u8> {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let line = line.strip_prefix(b"\"").unwrap_or(line);
+    let (key, rest) = line.split_at_checked(4)?;
+    let named = *rest.first().filter(|byte| GUESSES.contains(byte))?;
+    let rest = rest[1..].strip_prefix(b"\"").unwrap_or(&rest[1..]);
+    (key.eq_ignore_ascii_case(b"sep=") && rest.iter().all(|byte| *byte == named)).then_some(named)
+}
+
 /// Whether there are blanks in a line, quotes left out.
 fn parts_of_blanks(line: &[u8]) -> bool {
     let mut quoted = false;
@@ -124,6 +136,15 @@ impl<R: BufRead> Records<R> {
             }
             if self.lines == 1 && self.text.starts_with(BYTE_ORDER_MARK) {
                 self.text.drain(..BYTE_ORDER_MARK.len());
+            }
+            if self.lines == 1
+                && let Some(named) = named_delimiter(&self.text)
+            {
+                // What is asked for goes before, and a comma that stands before decimals separates nothing.
+                if named != self.decimals {
+                    self.delimiter.get_or_insert(named);
+                }
+                continue;
             }
             let comment = self.comment.map(|c| (c, [0; 4]));
             if comment
@@ -333,6 +354,30 @@ mod tests {
         // A line of tabs is a row once tabs delimit.
         assert_eq!(read("a\tb\n\t\n", None).expect("fine").0.len(), 2);
         assert_eq!(read("a b\n1 \"2 3\"\n", Some(b' ')).expect("fine").0[1].1, ["1", "2 3"]);
+    }
+
+    #[test]
+    fn a_first_line_may_name_the_delimiter() {
+        for (text, line) in [
+            ("sep=;\na,b;c\n", 2),
+            ("\u{feff}SEP=;\r\n# one\na,b;c\n", 3),
+            ("\"sep=;\"\na,b;c\n", 2),
+            ("sep=;;;\na,b;c", 2),
+        ] {
+            let found = read(text, None).expect("fine").0;
+            assert_eq!(found, [(line, vec!["a,b".to_string(), "c".to_string()])], "{text:?}");
+        }
+        // What is asked for goes before.
+        let found = read("sep=;\na,b;c\n", Some(b',')).expect("fine").0;
+        assert_eq!(found, [(2, vec!["a".to_string(), "b;c".to_string()])]);
+        // Of decimals with commas none is a delimiter.
+        let mut records = Records::new("sep=,\na;b,c\n".as_bytes(), None, b',', None);
+        assert!(records.next().is_ok() && records.len() == 2);
+        for other in ["sep=", "sep=x", "sep=;a", "sep,b", "separator=;", "sep=;,"] {
+            assert_eq!(named_delimiter(other.as_bytes()), None, "{other}");
+        }
+        // Only the first line.
+        assert_eq!(read("a;b\nsep=;\n", None).expect("fine").0.len(), 2);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! R's algebra of terms: from a formula to the list of its terms, in R's order.
 
 use super::effects::Effects;
-use super::expr::{Expr, Pairing};
+use super::expr::{Binary, Expr, Pairing};
 use super::formula::{Formula, Right};
 use crate::error::suggestion;
 use crate::{Error, Result};
@@ -142,27 +142,47 @@ impl Formula {
 impl Terms {
     /// A column of the outcome on the right side, and the part in which it stands, if the outcome would explain itself
     /// by it. The number of trials is given and no outcome, and so is what a difference or a quotient is taken from: of
-    /// `I(after - before)` either column may stand on the right side, but not both.
+    /// `I(after - before)` either column may stand on the right side, but not both. Each number of an outcome of several
+    /// is one by itself: of `Surv(end - start, died)` the start is given, and whether somebody died is not.
     fn explains_itself(&self) -> Option<(String, String)> {
-        let own = match &self.response {
-            Expr::Pairing(Pairing::Trials, successes, _) => successes.columns(),
-            other => other.columns(),
-        };
         let slopes = self.effects.iter().flat_map(|effects| &effects.slope);
         let groups = self.effects.iter().map(|effects| &effects.group);
         let parts = self.variables.iter().chain(&self.offsets).chain(slopes).chain(groups);
-        let mut used = Vec::new();
+        let mut used: Vec<(String, String)> = Vec::new();
         for part in parts {
-            for column in part.columns().into_iter().filter(|c| own.contains(c)) {
+            for column in part.columns() {
                 if !used.iter().any(|(known, _)| *known == column) {
                     used.push((column, part.to_string()));
                 }
             }
         }
-        let of_one_number = !matches!(self.response, Expr::Pairing(..));
-        let given = of_one_number && used.len() < own.len();
-        used.into_iter().next().filter(|_| !given)
+        let is_used = |column: &String| used.iter().any(|(known, _)| known == column);
+        let told = outcomes(&self.response);
+        let told = told.into_iter().find(|own| !own.is_empty() && own.iter().all(is_used))?;
+        used.into_iter().find(|(column, _)| told.contains(column))
     }
+}
+
+/// The columns of each number of an outcome that says something of it.
+fn outcomes(response: &Expr) -> Vec<Vec<String>> {
+    let Expr::Pairing(joint, first, second) = response else { return vec![response.columns()] };
+    let mut all = match joint {
+        Pairing::Trials => outcomes(first),
+        _ => [outcomes(first), outcomes(second)].concat(),
+    };
+    if *joint == Pairing::Counts {
+        // `cbind(dead, total - dead)`: that column says the total, which is the number of trials.
+        for (rest, other) in [(first, second), (second, first)] {
+            if let Expr::Binary(Binary::Subtract, total, taken) = rest.bare()
+                && taken.bare() == other.bare()
+            {
+                let (total, other) = (total.columns(), other.columns());
+                let given = |column: &String| total.contains(column) && !other.contains(column);
+                all.iter_mut().for_each(|own| own.retain(|column| !given(column)));
+            }
+        }
+    }
+    all
 }
 
 /// A term on the way: its variables' numbers, ascending.
@@ -394,7 +414,7 @@ mod tests {
 
     #[test]
     fn outcomes_do_not_explain_themselves() {
-        let all: Vec<String> = ["y", "s", "n", "x", "g"].map(String::from).into();
+        let all: Vec<String> = ["y", "s", "n", "x", "g", "t"].map(String::from).into();
         let terms = |text: &str| Formula::parse(text).unwrap().terms(&all, &[]);
         for (text, part) in [
             ("y ~ x + y", "`y` in y"),
@@ -414,14 +434,37 @@ mod tests {
             ("cbind(s, n) ~ n", "`n` in n"),
             ("s/trials(n) ~ n + s", "`s` in s"),
             ("I(s - n) ~ s + n", "`s` in s"),
+            ("Surv(y - t, s) ~ t + y", "`t` in t"),
+            ("Surv(y - t, s) ~ t + s", "`s` in s"),
+            ("Surv(t, y - t, type = 'interval2') ~ t", "`t` in t"),
+            ("Surv(y - t, n - t, s, type = 'interval') ~ x + t + s", "`s` in s"),
+            ("cbind(s, n - s) ~ s", "`s` in s"),
+            ("cbind(n - s, s) ~ n + s", "`s` in s"),
+            ("cbind(I(n - s), s) ~ offset(log(n)) + s", "`s` in s"),
+            ("cbind(s * n, (1 - s) * n) ~ n + s", "`n` in n"),
+            ("I(n - s)/trials(n) ~ n + s", "`n` in n"),
         ] {
             let error = terms(text).map(|_| ()).unwrap_err().to_string();
             let right = format!("also stands on the right side, as {part}, and would");
             assert!(error.contains(&right), "{text}: {error}");
         }
         // What is given: trials, and what the outcome is a change from or a share of. And what is taken away again.
-        for text in ["s/trials(n) ~ n", "I(s - n) ~ n", "I(s/n) ~ log(n)", "y ~ x + y - y", "y ~ ."]
-        {
+        for text in [
+            "s/trials(n) ~ n",
+            "I(n - s)/trials(n) ~ n",
+            "I(s - n) ~ n",
+            "I(s/n) ~ log(n)",
+            "y ~ x + y - y",
+            "y ~ .",
+            "Surv(y - t, s) ~ t",
+            "Surv(y - t, s == 2) ~ scale(y) + x",
+            "Surv(y - t, n - t, type = 'interval2') ~ t",
+            "Surv(y - t, n - t, s, type = 'interval') ~ t",
+            "cbind(s, n - s) ~ log(n)",
+            "cbind((n - s), s) ~ x + n",
+            "cbind(s * n, (1 - s) * n) ~ n",
+            "cbind(s + t, n - (s + t)) ~ n",
+        ] {
             assert!(terms(text).is_ok(), "{text}");
         }
     }

@@ -9,7 +9,7 @@ use crate::{Error, Result};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Shards in memory.
 #[derive(Debug)]
@@ -130,14 +130,22 @@ impl Threads {
         let tasks: Vec<(&Question, (usize, &Shard))> =
             questions.iter().flat_map(|q| shards.clone().zip(own).map(move |s| (*q, s))).collect();
         let stopped = AtomicBool::new(false);
+        // The first that failed, in the tasks' order: what follows it is not worth the work, and those before it may
+        // still fail, so that the error is the same on any number of threads.
+        let failed = AtomicUsize::new(usize::MAX);
         let answers: Vec<Result<Answer>> = self.pool.install(|| {
             tasks
                 .into_par_iter()
-                .map(|(question, (s, shard))| {
-                    if stopped.load(Ordering::Relaxed) {
+                .enumerate()
+                .map(|(number, (question, (s, shard)))| {
+                    let in_vain = number > failed.load(Ordering::Relaxed);
+                    if in_vain || stopped.load(Ordering::Relaxed) {
                         return Err(Error::Stopped);
                     }
                     let answer = self.spent.on(s, || question.answer(shard));
+                    if answer.is_err() {
+                        failed.fetch_min(number, Ordering::Relaxed);
+                    }
                     if answered().is_break() {
                         stopped.store(true, Ordering::Relaxed);
                     }

@@ -147,6 +147,7 @@ fn over_g(
     let (p, n) = (sums.coefficients as f64, sums.observations);
     // Where the likelihood of g is highest, and where the prior turns.
     let f = sums.explained / p / (sums.residual / (n - 1.0 - p).max(1.0));
+    let f = if f.is_finite() { f } else { 1.0 };
     let mut mesh: Vec<f64> = (-40..=80).map(|k| 0.5 * f64::from(k)).collect();
     let top = spread.v((f - 1.0).max(1e-2));
     mesh.extend((-20..=20).map(|k| top + 0.25 * f64::from(k)));
@@ -177,6 +178,25 @@ pub fn log_evidence(
             let value = ground.log_evidence(sums, spread.fixed().unwrap_or(0.0));
             if value.is_finite() { Ok((value, 0.0)) } else { Err(no_integral()) }
         }
+    }
+}
+
+/// Where the coefficients fit every row, what is left for σ is E/(1 + g). So the evidence grows as g^((n − 1 − p)/2) does,
+/// which a given g bounds, and a mixture of them if its tail falls faster.
+fn refuse_infinite(sums: &ZellnerSums, ground: &LevelPriors, spread: &GSpread) -> Result<()> {
+    let wrong = |message: &str| Err(Error::numeric(message).for_parameter("log_sd"));
+    if sums.explained == 0.0 {
+        return wrong(
+            "the evidence is infinite: the outcome is the same in every row, so that the likelihood grows without end as log_sd falls; take another outcome",
+        );
+    }
+    let growth = 0.5 * (sums.observations - 1.0 - sums.coefficients as f64);
+    match spread.tail() {
+        None => Ok(()),
+        Some(tail) if ground.log_sd.is_none() && growth + tail < 0.0 => Ok(()),
+        Some(_) => wrong(
+            "the evidence is infinite: the coefficients fit every row but for rounding, so that the likelihood grows with g without end, and faster than this mixture of g falls; see whether the outcome is computed from the columns, or has too few rows, or give g, as in \"g-prior(n)\"",
+        ),
     }
 }
 
@@ -224,8 +244,7 @@ impl Zellner {
             residual: rows.rest * rows.rest,
         };
         if sums.residual == 0.0 && !matches!(ground.log_sd, Some(Prior::Fixed { .. })) {
-            let message = "the evidence is infinite: the coefficients fit every row but for rounding, so that the likelihood grows without end as log_sd falls, whatever g is; see whether the outcome is computed from the columns, is the same everywhere, or has too few rows";
-            return Err(Error::numeric(message).for_parameter("log_sd"));
+            refuse_infinite(&sums, &ground, &spread)?;
         }
         let (outer, value, error) = match over_g(&ground, &sums, &spread) {
             Some(line) => {

@@ -25,8 +25,8 @@ const NAMED: [(&str, f64); 3] = [
     ("ultrawide", std::f64::consts::FRAC_1_SQRT_2),
 ];
 
-/// Scales of `jzs` below this, or above one over this, are slips, and beyond what integrals over g bear.
-const LEAST_SCALE: f64 = 1e-9;
+/// Other scales of `jzs` are slips, and beyond what integrals over g bear.
+const SCALES: std::ops::RangeInclusive<f64> = 1e-9..=1e9;
 
 /// A prior of a model's coefficients together.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -129,6 +129,25 @@ impl GSpread {
         }
     }
 
+    /// Between which v all but 1e-13 of the prior lies. Within −40 and 60 a likelihood may have much to say, wherever that is.
+    pub fn reach(&self) -> (f64, f64) {
+        let peak = match self.law {
+            GLaw::InverseGamma { rate } => log(2.0 * rate),
+            GLaw::Hyper { a, .. } => log(2.0 / (a - 2.0)),
+            GLaw::At(_) | GLaw::Robust { .. } => 0.0,
+        };
+        (f64::min(-40.0, peak - 40.0), f64::max(60.0, peak + 60.0))
+    }
+
+    /// The slope of that far out, where g is large; `None` where g is given.
+    pub fn tail(&self) -> Option<f64> {
+        match self.law {
+            GLaw::At(_) => None,
+            GLaw::InverseGamma { .. } | GLaw::Robust { .. } => Some(-0.5),
+            GLaw::Hyper { a, .. } => Some(1.0 - 0.5 * a),
+        }
+    }
+
     /// v where g is this, or near it.
     pub fn v(&self, g: f64) -> f64 {
         let g = g / self.square;
@@ -186,9 +205,7 @@ impl std::str::FromStr for GPrior {
             ("jzs", _) => match NAMED.iter().find(|(name, _)| *name == inside) {
                 Some((_, r)) => Ok(GPrior::Jzs { r: *r }),
                 None => match positive {
-                    Some(r) if (LEAST_SCALE..=1.0 / LEAST_SCALE).contains(&r) => {
-                        Ok(GPrior::Jzs { r })
-                    }
+                    Some(r) if SCALES.contains(&r) => Ok(GPrior::Jzs { r }),
                     Some(_) => wrong(
                         "has a scale beyond 1e-9 and 1e9, with which no effect could be told from none",
                     ),

@@ -246,6 +246,11 @@ impl Gaussian {
         root.transpose().product(&root)
     }
 
+    /// The same of the columns around their means, as far as some of them make a column of ones; those stay as they are.
+    pub fn centred_gram(&self) -> Matrix {
+        self.root_transposed.product(&self.root)
+    }
+
     /// RSS(β), with X'(y − Xβ) written to `xr`. This is what a chain calls most.
     fn residuals(&self, beta: &[f64], xr: &mut [f64]) -> f64 {
         xr.copy_from_slice(&self.xr);

@@ -357,16 +357,15 @@ fn remedy(family: Family, text: &str, outcomes: &[f64]) -> String {
     if !family.is_binary() {
         return "mend the value, leave such rows out, or take family = \"gaussian\"".to_string();
     }
-    if outcomes.iter().all(|y| (0.0..=1.0).contains(y)) {
-        let of_counts = Expr::parse(text).ok().and_then(|expr| match expr.bare() {
-            Expr::Binary(Binary::Divide, a, b) => Some(format!("{a}/trials({b})")),
-            _ => None,
-        });
-        return match of_counts {
-            Some(counts) => format!("write counts out of trials as {counts} on the left side"),
-            None => "of shares of so many trials write the number of successes and that of trials, as in successes/trials(n) ~ …; for other shares take family = \"beta\"".to_string(),
-        };
+    let whole = Expr::parse(text).ok();
+    // A quotient is one of counts, also where some row has more successes than trials, which is said next.
+    if let Some(Expr::Binary(Binary::Divide, a, b)) = whole.as_ref().map(Expr::bare) {
+        return format!("write counts out of trials as {a}/trials({b}) on the left side");
     }
+    if outcomes.iter().all(|y| (0.0..=1.0).contains(y)) {
+        return "of shares of so many trials write the number of successes and that of trials, as in successes/trials(n) ~ …; for other shares take family = \"beta\"".to_string();
+    }
+    let text = whole.map_or(text.to_string(), |expr| expr.bare().to_string());
     // Two values are two classes, whatever they are called: 1 and 2 in many an old file.
     let mut values: Vec<f64> = Vec::new();
     for y in outcomes.iter().filter(|y| y.is_finite()) {
@@ -385,8 +384,12 @@ fn remedy(family: Family, text: &str, outcomes: &[f64]) -> String {
         [only] => format!(
             "the only value here is {only}: write what counts as success on the left side, as in I({text} == {only}) ~ …"
         ),
-        [least, ..] => format!(
-            "mend the value, or write what counts as success on the left side, as in I({text} > {least}) ~ …"
+        // Where success begins nobody knows here: with a number in its place this would run, as another model.
+        _ if outcomes.iter().all(|y| *y >= 0.0 && y.fract() == 0.0) => format!(
+            "mend the value; of successes out of trials write {text}/trials(n) ~ …, n being the number of trials; of other numbers write from where on they count as success, as in I({text} > limit) ~ …"
+        ),
+        [_, ..] => format!(
+            "mend the value, or write from where on it counts as success on the left side, as in I({text} > limit) ~ …"
         ),
         [] => "mend the value".to_string(),
     }

@@ -63,7 +63,7 @@ impl Regression {
     }
 
     /// The outcome's mean on the scale of the linear predictor.
-    pub(super) fn level(&self) -> f64 {
+    pub(crate) fn level(&self) -> f64 {
         let facts = self.response();
         // Two classes are those of a logistic model; of more, their mean says nothing.
         let two = self.family == Family::Multinomial

@@ -122,7 +122,9 @@ pub(super) fn far_off(
             found.into_iter().for_each(|(key, found)| compare(key, found));
         }
         let Response { text: key, weight, .. } = &recipe.response;
-        if book.get(key).is_some_and(|entry| entry.observations.is_some()) && *weight != n {
+        // Sums of the same weights in another order.
+        let apart = (*weight - n).abs() > 1e-9 * n.abs();
+        if book.get(key).is_some_and(|entry| entry.observations.is_some()) && apart {
             let [stated, known] = [*weight, n].map(r_number);
             let text = format!("{stated} observations of `{}` (the data have {known})", clip(key));
             counts.insert(key.clone(), text);

@@ -69,16 +69,21 @@ impl<E: Engine> Plan<E> {
 
     /// Every model under every scale of priors but its own, scale by scale.
     pub(super) fn scaled_settings(&self) -> Vec<Setting> {
-        let scaled = |factor: f64| {
-            self.settings
-                .iter()
-                .map(|setting| Setting {
-                    model: Arc::new(setting.model.with_prior_scale(factor)),
-                    joint: setting.joint.scaled(factor),
-                    extras: Default::default(),
-                    ..setting.clone()
-                })
-                .collect::<Vec<_>>()
+        let at_scale = |setting: &Setting, factor: f64| {
+            let mut scaled = Setting {
+                model: Arc::new(setting.model.with_prior_scale(factor)),
+                joint: setting.joint.scaled(factor),
+                extras: Default::default(),
+                ..setting.clone()
+            };
+            // Nobody sees what shards make of other priors; `exact` does not need it.
+            if scaled.options.combine == Combine::Exact {
+                scaled.options.local = Local::None;
+            }
+            scaled
+        };
+        let scaled = |factor: f64| -> Vec<Setting> {
+            self.settings.iter().map(|setting| at_scale(setting, factor)).collect()
         };
         other_scales(&self.extras).into_iter().flat_map(scaled).collect()
     }

@@ -77,7 +77,10 @@ impl<E: Engine> Plan<E> {
         }
         let shards = self.engine.shards();
         let known = self.settings.first();
-        let rows = |survey: &SurveyAnswer| SurveyAnswer::of_rows(survey.observations);
+        let rows = |survey: &SurveyAnswer| SurveyAnswer {
+            rows: survey.rows,
+            ..SurveyAnswer::of_rows(survey.observations)
+        };
         self.formulas.push(model.likelihood_name().to_string());
         self.settings.push(Setting {
             share: known.map_or(Share::Equal { shards }, |setting| setting.share),

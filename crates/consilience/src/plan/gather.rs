@@ -5,7 +5,7 @@ use super::open::OpenTimes;
 use super::outline::{Outline, at_formula};
 use super::room::{Room, bytes_in_words};
 use crate::compare::PartitionReport;
-use crate::data::misread::{Misread, misread};
+use crate::data::misread::{Misread, suspects};
 use crate::data::read::{Bound, Reader, Wanted, column_names};
 use crate::data::sentinel::Sentinels;
 use crate::data::split::{Partition, SplitRule, Strata, split};
@@ -59,7 +59,7 @@ impl GatheredRows {
             names = column_names(&files[0], &file.study.data.text_format())?;
             Ok(names.clone())
         })?;
-        let complete = read_complete(&outline, &files, room, observer)?;
+        let complete = read_complete(&outline, &files, room, RowsOf::Study, observer)?;
         Ok(GatheredRows { outline, files, names, complete, thinned: 1, halt: room.halt.clone() })
     }
 
@@ -241,11 +241,21 @@ pub(crate) struct Complete {
     pub warnings: Vec<Warning>,
 }
 
+/// Whose rows are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RowsOf {
+    /// All of the study's.
+    Study,
+    /// A site's: what many rows would say, these few need not.
+    Site,
+}
+
 /// Reads the columns that a study needs, and deals with missing values as it says.
 pub(crate) fn read_complete(
     outline: &Outline,
     files: &[PathBuf],
     room: &Room,
+    of: RowsOf,
     observer: &dyn Observer,
 ) -> Result<Complete> {
     let (format, wanted) = (outline.study.data.text_format(), outline.columns());
@@ -257,7 +267,7 @@ pub(crate) fn read_complete(
         ..Reader::new(&format)
     };
     let place = files.first().map(Place::file).unwrap_or_default();
-    complete(outline, room, place, |rows| {
+    complete(outline, room, place, of, |rows| {
         if room.is_bounded() {
             let source = reader.source(files, &Wanted::Named(&wanted))?;
             source.blocks(BATCH).try_for_each(|block| rows.take(block?))?;
@@ -276,6 +286,7 @@ pub(super) fn complete(
     outline: &Outline,
     room: &Room,
     place: Place,
+    of: RowsOf,
     read: impl FnOnce(&mut CompleteRows) -> Result<u64>,
 ) -> Result<Complete> {
     let mut rows = CompleteRows::new(outline, room);
@@ -288,7 +299,11 @@ pub(super) fn complete(
         warnings
             .push(Warning::new(Level::Note, "comments", message, advice).value(comments as f64));
     }
-    refuse_misread(outline, rows.misread.take().unwrap_or_default())?;
+    let mut misread = rows.misread.take().unwrap_or_default();
+    if of == RowsOf::Study {
+        misread.iter_mut().for_each(|one| one.judge(rows.seen));
+    }
+    refuse_misread(outline, misread)?;
     warnings.extend(rows.maybe_missing());
     let (data, dropped) = rows.finish(place)?;
     if dropped > 0 {
@@ -314,6 +329,8 @@ pub(super) struct CompleteRows<'a> {
     open: Option<OpenTimes>,
     rows: Gathering<'a>,
     dropped: usize,
+    /// How many rows there were, complete or not.
+    seen: usize,
     /// How many values each column misses.
     missing: Vec<(String, usize)>,
     /// Columns that seem to be of numbers, and are text; known from the first rows on, as levels are.
@@ -327,7 +344,7 @@ impl<'a> CompleteRows<'a> {
         let rows = Gathering::new(room.rows, &room.folder);
         let (study, open) = (&outline.study, OpenTimes::of(outline));
         let (missing, sentinels) = (Vec::new(), Vec::new());
-        CompleteRows { study, open, rows, dropped: 0, missing, misread: None, sentinels }
+        CompleteRows { study, open, rows, dropped: 0, seen: 0, missing, misread: None, sentinels }
     }
 
     pub(super) fn take(&mut self, mut block: Table) -> Result<()> {
@@ -335,8 +352,9 @@ impl<'a> CompleteRows<'a> {
             open.fill(&mut block)?;
         }
         let comma = self.study.data.decimal == ',';
-        let misread = self.misread.get_or_insert_with(|| misread(&block, comma));
+        let misread = self.misread.get_or_insert_with(|| suspects(&block, comma));
         misread.iter_mut().for_each(|one| one.look(&block));
+        self.seen += block.rows();
         self.look_for_sentinels(&block);
         match block.complete_rows() {
             None => self.rows.take(block),

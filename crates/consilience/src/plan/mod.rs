@@ -20,7 +20,7 @@ mod units;
 pub use crate::combine::Extras;
 pub(crate) use codebook::{codebook_on, doubt};
 pub(crate) use derive::{Learned, derive};
-pub(crate) use gather::{Complete, read_complete};
+pub(crate) use gather::{Complete, RowsOf, read_complete};
 pub use gather::{Gathered, GatheredRows};
 pub use outline::Outline;
 pub use room::{LEAST_MEMORY, Room};
@@ -175,11 +175,11 @@ impl<E: Engine> Plan<E> {
             let session = Session::new(&engine, observer);
             let mut agree = || -> Result<(Vec<Setting>, Vec<Warning>, Vec<String>)> {
                 let (recipes, asked) = settle::agreed(&study, &terms, &session)?;
-                warnings.extend(levels::many_levels(&recipes));
                 let models = settle::settle(&study, &recipes)?;
                 let surveyed = settle::survey(&study, models, &session);
                 let (settings, far_off) =
                     surveyed.map_err(|error| codebook::doubt(error, &study))?;
+                warnings.extend(levels::many_levels(&study, &terms, &recipes, &settings)?);
                 Ok((settings, far_off, asked))
             };
             let (settings, far_off, asked) = agree().map_err(|error| lines.locate(error))?;

@@ -10,8 +10,8 @@ use crate::{Error, Result};
 pub(super) enum OpenTimes {
     /// Of `Surv(from, to, type = "interval2")`.
     Bounds(OpenPart, OpenPart),
-    /// The second time of `Surv(time, time2, event, type = "interval")`, and the event: only 3 needs that time.
-    Second(OpenPart, OpenPart),
+    /// The times of `Surv(time, time2, event, type = "interval")`, and the event: only 3 needs the second.
+    Second(OpenPart, OpenPart, OpenPart),
 }
 
 /// A part of an outcome.
@@ -49,6 +49,16 @@ impl OpenPart {
         Ok(missing)
     }
 
+    /// The rows in which it is a column of numbers that is 0.
+    fn zeros(&self, block: &Table) -> Result<Vec<bool>> {
+        let numbers = match self.alone {
+            true => block.column(&self.columns[0])?.numbers(),
+            false => None,
+        };
+        let none = || vec![false; block.rows()];
+        Ok(numbers.map_or_else(none, |values| values.iter().map(|x| *x == 0.0).collect()))
+    }
+
     /// Puts a number into these rows, in which a value is missing.
     fn fill(&self, block: &mut Table, rows: &[usize], value: f64) -> Result<()> {
         let Some(&first) = rows.first() else { return Ok(()) };
@@ -71,8 +81,11 @@ impl OpenTimes {
         };
         match (joint, &**second) {
             (Pairing::Interval2, to) => Some(OpenTimes::Bounds(part(first), part(to))),
-            (Pairing::Interval, Expr::Pairing(Pairing::With, time2, event)) => {
-                Some(OpenTimes::Second(part(time2), part(event)))
+            // An event that is the same in all rows says of none that its second time does not count.
+            (Pairing::Interval, Expr::Pairing(Pairing::With, time2, event))
+                if !event.columns().is_empty() =>
+            {
+                Some(OpenTimes::Second(part(first), part(time2), part(event)))
             }
             _ => None,
         }
@@ -83,13 +96,16 @@ impl OpenTimes {
         match self {
             OpenTimes::Bounds(from, to) => {
                 let (no_from, no_to) = (from.missing(block)?, to.missing(block)?);
-                let rows = |one: &[bool], other: &[bool]| -> Vec<usize> {
-                    (0..one.len()).filter(|&row| one[row] && !other[row]).collect()
-                };
-                from.fill(block, &rows(&no_from, &no_to), 0.0)?;
-                to.fill(block, &rows(&no_to, &no_from), f64::INFINITY)
+                let open = |row: &usize| no_from[*row] && !no_to[*row];
+                let rows: Vec<usize> = (0..block.rows()).filter(open).collect();
+                from.fill(block, &rows, 0.0)?;
+                // Above 0 all times are: such a row says nothing, as one without both bounds.
+                let at_zero = from.zeros(block)?;
+                let open = |row: &usize| no_to[*row] && !no_from[*row] && !at_zero[*row];
+                let rows: Vec<usize> = (0..block.rows()).filter(open).collect();
+                to.fill(block, &rows, f64::INFINITY)
             }
-            OpenTimes::Second(time2, event) => {
+            OpenTimes::Second(time, time2, event) => {
                 let (no_time, no_event) = (time2.missing(block)?, event.missing(block)?);
                 let between = match block.column(&event.columns[0])? {
                     // Whether it is 3 is seen in a column of numbers only; other rows are refused, if there are any.
@@ -98,7 +114,11 @@ impl OpenTimes {
                     }
                     _ => vec![false; block.rows()],
                 };
-                let open = |row: &usize| no_time[*row] && !no_event[*row] && !between[*row];
+                // Without its first time a row is left out; and a column may be both times.
+                let dropped = time.missing(block)?;
+                let open = |row: &usize| {
+                    no_time[*row] && !no_event[*row] && !between[*row] && !dropped[*row]
+                };
                 let rows: Vec<usize> = (0..block.rows()).filter(open).collect();
                 let readable = OpenPart { alone: time2.alone && event.alone, ..time2.clone() };
                 readable.fill(block, &rows, 0.0)

@@ -1,6 +1,6 @@
 //! Data that are in memory already: one table that is split, or a table per shard.
 
-use super::gather::{Complete, Gathered, GatheredRows, complete};
+use super::gather::{Complete, Gathered, GatheredRows, RowsOf, complete};
 use super::outline::Outline;
 use super::room::Room;
 use crate::data::Tables;
@@ -84,7 +84,7 @@ fn outlined(study: StudyFile, tables: &Tables) -> Result<(Outline, Vec<String>)>
 fn read(outline: &Outline, tables: Tables, room: &Room) -> Result<Complete> {
     let unbounded = room.halt.clone().into_iter().fold(Room::default(), Room::until);
     let format = outline.study.data.text_format();
-    complete(outline, &unbounded, Place::default(), |rows| {
+    complete(outline, &unbounded, Place::default(), RowsOf::Study, |rows| {
         rows.take(tables.read(&outline.columns(), &format, room.halt.as_ref())?)?;
         Ok(0)
     })

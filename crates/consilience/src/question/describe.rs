@@ -85,7 +85,13 @@ impl Kind for Describe {
     }
 
     /// File names stay at the site, and levels of numbers that too few rows have.
-    fn hush(&self, answer: &mut Vec<Fact>, site: &str, min_rows: u64) -> Result<()> {
+    fn hush(
+        &self,
+        answer: &mut Vec<Fact>,
+        _shard: &Shard,
+        site: &str,
+        min_rows: u64,
+    ) -> Result<()> {
         for (request, fact) in self.requests.iter().zip(answer) {
             match fact {
                 Fact::Column(column) => {

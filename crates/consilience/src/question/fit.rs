@@ -70,7 +70,13 @@ impl Kind for Fit {
     }
 
     /// The draws of a site's chains stay with the site, whoever asks.
-    fn hush(&self, _answer: &mut FitAnswer, _site: &str, _min_rows: u64) -> Result<()> {
+    fn hush(
+        &self,
+        _answer: &mut FitAnswer,
+        _shard: &Shard,
+        _site: &str,
+        _min_rows: u64,
+    ) -> Result<()> {
         if self.draws {
             return Err(Error::input(
                 "the question asks for the draws of this site's chains, which stay here; nothing is answered",

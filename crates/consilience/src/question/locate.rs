@@ -59,7 +59,9 @@ impl Kind for Locate {
     fn answer(&self, shard: &Shard) -> Result<Self::Answer> {
         points::on_each(&self.0, shard, |target, asked| {
             let (likelihood, start) = (target.likelihood(), asked.thetas.row(0));
-            let mut found = if own_peak_is_dear(&asked.model, likelihood.observations()) {
+            let rows = shard.data().rows() as f64;
+            let dear = own_peak_is_dear(&asked.model, likelihood.observations(), rows);
+            let mut found = if dear {
                 let at = around_zero(start, likelihood.expand(start));
                 at.unwrap_or_else(|| Expansion::zeros(start.len()))
             } else {
@@ -137,11 +139,18 @@ impl Kind for Locate {
     }
 }
 
-/// Whether a shard of so many rows does without its own peak. It depends on the question and the rows alone.
-fn own_peak_is_dear(model: &Model, rows: f64) -> bool {
+/// Whether a shard of so many observations in so many rows does without its own peak. It depends on the question and the
+/// rows alone.
+fn own_peak_is_dear(model: &Model, observations: f64, rows: f64) -> bool {
     let all = model.regression().map_or(0.0, |regression| regression.response().weight);
-    let d = model.dim() as f64;
-    rows < ROWS_PER_PARAMETER * d && all * d * d > MUCH_WORK
+    is_dear(model.dim() as f64, observations, rows, all)
+}
+
+/// The same of so many parameters, and so many observations of all shards.
+fn is_dear(d: f64, observations: f64, rows: f64, all: f64) -> bool {
+    // A row of many trials is as much work as any, and the others' rows have about as many as these.
+    let all_rows = all * (rows / observations.max(1.0));
+    observations < ROWS_PER_PARAMETER * d && all_rows * d * d > MUCH_WORK
 }
 
 /// The parabola that a log likelihood is like at its peak, as an expansion at 0. Where rows say nothing about a
@@ -221,4 +230,19 @@ fn around_zero(theta: &[f64], at: Expansion) -> Option<Expansion> {
     let finite = found.value.is_finite()
         && found.gradient.iter().chain(found.hessian.data()).all(|x| x.is_finite());
     finite.then_some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_rows_and_not_trials() {
+        assert!(is_dear(100.0, 900.0, 900.0, 2e5));
+        assert!(!is_dear(100.0, 900.0, 900.0, 900.0), "little work");
+        assert!(!is_dear(100.0, 1100.0, 1100.0, 9e5), "rows enough");
+        // The same observations in rows of 450.
+        assert!(!is_dear(100.0, 900.0, 2.0, 2e5));
+        assert!(!is_dear(100.0, 0.0, 0.0, 9e5));
+    }
 }

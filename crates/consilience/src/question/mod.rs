@@ -114,8 +114,14 @@ pub trait Kind: Message {
         0
     }
 
-    /// Takes out of a site's answer what it does not show, or refuses to answer where it cannot.
-    fn hush(&self, _answer: &mut Self::Answer, _site: &str, _min_rows: u64) -> Result<()> {
+    /// Takes out of a site's answer, which these rows gave, what it does not show, or refuses to answer where it cannot.
+    fn hush(
+        &self,
+        _answer: &mut Self::Answer,
+        _shard: &Shard,
+        _site: &str,
+        _min_rows: u64,
+    ) -> Result<()> {
         Ok(())
     }
 
@@ -251,9 +257,15 @@ macro_rules! kinds {
             }
 
             /// Takes out of a site's answer what it does not show, or refuses to answer where it cannot.
-            pub fn hush(&self, answer: &mut Answer, site: &str, min_rows: u64) -> Result<()> {
+            pub fn hush(
+                &self,
+                answer: &mut Answer,
+                shard: &Shard,
+                site: &str,
+                min_rows: u64,
+            ) -> Result<()> {
                 match (self, answer) {
-                    $((Question::$kind(q), Answer::$kind(a)) => q.hush(a, site, min_rows),)*
+                    $((Question::$kind(q), Answer::$kind(a)) => q.hush(a, shard, site, min_rows),)*
                     _ => Ok(()),
                 }
             }

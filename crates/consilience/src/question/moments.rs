@@ -30,13 +30,13 @@ impl MomentsLayout {
     pub fn words(&self) -> usize {
         // Of a column, whether it varies on a shard too.
         let moments = if self.units { 1 + SUM.words + SQUARE.words } else { 0 };
-        COUNT.words + SUM.words + self.columns * (COUNT.words + moments)
+        2 * COUNT.words + SUM.words + self.columns * (COUNT.words + moments)
     }
 
-    /// How many numbers: the observations, the mean of the offsets, and per column the observations in which it is not 0; then
-    /// the columns' means, and their squared deviations.
+    /// How many numbers: the observations, the mean of the offsets, the rows, and per column the observations in which it is
+    /// not 0; then the columns' means, and their squared deviations.
     pub fn numbers(&self) -> usize {
-        2 + self.columns * if self.units { 3 } else { 1 }
+        3 + self.columns * if self.units { 3 } else { 1 }
     }
 
     /// Adds what one shard says; `None` if a number is too large.
@@ -54,12 +54,12 @@ impl MomentsLayout {
         let mut line = WordLine(words);
         COUNT.add(line.next(COUNT), &count(rows))?;
         SUM.add(line.next(SUM), &sum(numbers[1]))?;
-        for nonzero in &numbers[2..2 + p] {
-            COUNT.add(line.next(COUNT), &count(*nonzero))?;
+        for counted in &numbers[2..3 + p] {
+            COUNT.add(line.next(COUNT), &count(*counted))?;
         }
         let told = if self.units { p } else { 0 };
         for j in 0..told {
-            let (mean, squares) = (on_grid(numbers[2 + p + j], MEAN), numbers[2 + 2 * p + j]);
+            let (mean, squares) = (on_grid(numbers[3 + p + j], MEAN), numbers[3 + 2 * p + j]);
             line.one()[0] += i128::from(squares > 0.0);
             SUM.add(line.next(SUM), &sum(mean))?;
             let (own, apart) = (Product::of(&[squares]), Product::of(&[rows, mean, mean]));
@@ -83,7 +83,7 @@ impl MomentsLayout {
         let one = Whole::of_words(&[1]);
         let rows = next(COUNT.words);
         let mut out = vec![rows.over(&one, COUNT.lowest), next(SUM.words).over(&rows, MEAN)];
-        out.extend((0..self.columns).map(|_| next(COUNT.words).over(&one, COUNT.lowest)));
+        out.extend((0..=self.columns).map(|_| next(COUNT.words).over(&one, COUNT.lowest)));
         let mut squares = Vec::new();
         for _ in 0..if self.units { self.columns } else { 0 } {
             let (varying, sum) = (next(1), next(SUM.words));
@@ -139,11 +139,12 @@ mod tests {
     fn merged(parts: &[(f64, f64, f64)]) -> (f64, f64, f64) {
         let mut words = vec![0; ONE.words()];
         for (rows, mean, squares) in parts {
-            ONE.add(&mut words, &[*rows, 0.0, *rows, *mean, *squares]).unwrap();
+            ONE.add(&mut words, &[*rows, 0.0, *rows, *rows, *mean, *squares]).unwrap();
         }
         let found = ONE.read(&words);
         assert_eq!(found.len(), ONE.numbers());
-        (found[0], found[3], found[4])
+        assert_eq!((found[2], found[3]), (found[0], found[0]));
+        (found[0], found[4], found[5])
     }
 
     #[test]
@@ -216,10 +217,11 @@ mod tests {
     fn what_is_too_large_is_not_added() {
         let mut words = vec![0; ONE.words()];
         for numbers in [
-            [1e30, 0.0, 0.0, 0.0, 0.0],
-            [1e3, 0.0, 0.0, 1e200, 0.0],
-            [1e3, 1e300, 0.0, 0.0, 0.0],
-            [1.0, 0.0, f64::NAN, 0.0, 0.0],
+            [1e30, 0.0, 0.0, 0.0, 0.0, 0.0],
+            [1e3, 0.0, 1e30, 0.0, 0.0, 0.0],
+            [1e3, 0.0, 0.0, 0.0, 1e200, 0.0],
+            [1e3, 1e300, 0.0, 0.0, 0.0, 0.0],
+            [1.0, 0.0, 0.0, f64::NAN, 0.0, 0.0],
         ] {
             assert_eq!(ONE.add(&mut words, &numbers), None);
         }

@@ -27,6 +27,8 @@ pub struct Survey {
 /// How a design, or a model's part of it, looks on one shard, or on all.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SurveyAnswer {
+    /// Rows, whatever their weights: what work there is.
+    pub rows: f64,
     /// Observations: rows, each counted with its weight, or with its trials if the outcome counts them.
     pub observations: f64,
     /// Per column, the observations in which it is not 0; of a model's part, of free coefficients only.
@@ -43,7 +45,7 @@ impl SurveyAnswer {
     /// So many observations, of whose columns nothing is known.
     pub(crate) fn of_rows(observations: f64) -> SurveyAnswer {
         let (nonzero, means, squares) = Default::default();
-        SurveyAnswer { observations, nonzero, means, squares, offset: 0.0 }
+        SurveyAnswer { rows: observations, observations, nonzero, means, squares, offset: 0.0 }
     }
 
     /// What shards say together, whatever their order; `None` if there are none, or numbers that nobody has.
@@ -59,17 +61,18 @@ impl SurveyAnswer {
     }
 
     fn numbers(&self) -> Vec<f64> {
-        let mut out = vec![self.observations, self.offset];
+        let mut out = vec![self.observations, self.offset, self.rows];
         out.extend([&self.nonzero, &self.means, &self.squares].into_iter().flatten());
         out
     }
 
     fn of_numbers(layout: MomentsLayout, numbers: &[f64]) -> SurveyAnswer {
-        let mut each = numbers[2..].chunks(layout.columns.max(1)).map(<[f64]>::to_vec);
+        let mut each = numbers[3..].chunks(layout.columns.max(1)).map(<[f64]>::to_vec);
         let mut next = || each.next().unwrap_or_default();
         SurveyAnswer {
             observations: numbers[0],
             offset: numbers[1],
+            rows: numbers[2],
             nonzero: next(),
             means: next(),
             squares: next(),
@@ -95,9 +98,11 @@ impl Kind for Survey {
     }
 
     fn accept(&self, found: &SurveyAnswer) -> Fault {
-        let SurveyAnswer { observations, nonzero, means, squares, offset } = found;
+        let SurveyAnswer { rows, observations, nonzero, means, squares, offset } = found;
         let columns = self.design.columns.len();
         checks::observations(*observations)?;
+        checks::observations(*rows)?;
+        ensure(rows.fract() == 0.0, "its number of rows is not whole")?;
         ensure(nonzero.len() == columns, "it counts rows of more columns or fewer")?;
         ensure(
             nonzero.iter().all(|n| (0.0..=*observations).contains(n)),
@@ -135,7 +140,7 @@ impl Kind for Survey {
 
     fn explain(&self) -> String {
         format!(
-            "survey: the number of rows, and per design column the rows in which it is not 0{}",
+            "survey: the numbers of rows and of observations, and per design column the rows in which it is not 0{}",
             if self.units {
                 "; mean and squared deviations of every design column, and the mean of the offsets"
             } else {
@@ -147,7 +152,8 @@ impl Kind for Survey {
     fn explain_answer(answer: &SurveyAnswer) -> String {
         let p = answer.nonzero.len();
         let mut out = format!(
-            "  rows, counted with weights and trials: {}\n  rows in which each of {p} design columns is not 0: {}\n",
+            "  rows: {}\n  rows, counted with weights and trials: {}\n  rows in which each of {p} design columns is not 0: {}\n",
+            answer.rows,
             answer.observations,
             numbers(&answer.nonzero)
         );
@@ -160,11 +166,25 @@ impl Kind for Survey {
         out
     }
 
-    /// Where a column is 0 in a few rows only, that is not told.
-    fn hush(&self, answer: &mut SurveyAnswer, _site: &str, min_rows: u64) -> Result<()> {
-        let all = answer.observations;
-        for nonzero in answer.nonzero.iter_mut().filter(|n| all - **n < min_rows as f64) {
-            *nonzero = all;
+    /// Where a column is 0 in a few rows only, that is not told, however many observations these rows are.
+    fn hush(
+        &self,
+        answer: &mut SurveyAnswer,
+        shard: &Shard,
+        _site: &str,
+        min_rows: u64,
+    ) -> Result<()> {
+        let table = shard.data().table()?;
+        let design = self.design.design(&table)?;
+        let counts = observations(self.family, &design);
+        let zeros = |values: &[f64]| {
+            let counted = |i: usize| counts.as_ref().is_none_or(|counts| counts[i] > 0.0);
+            values.iter().enumerate().filter(|(i, x)| **x == 0.0 && counted(*i)).count() as u64
+        };
+        for (nonzero, values) in answer.nonzero.iter_mut().zip(&design.columns) {
+            if zeros(values) < min_rows {
+                *nonzero = answer.observations;
+            }
         }
         Ok(())
     }
@@ -222,7 +242,7 @@ fn survey(data: &ShardData, family: Family, design: &Recipe, units: bool) -> Res
             all.merge(chunk?);
         }
     }
-    let SurveyFound { observations, mut columns, mut offset } = all;
+    let SurveyFound { rows, observations, mut columns, mut offset } = all;
     for (column, name) in columns.iter_mut().zip(design.names()) {
         // Squares overflow long before the numbers do.
         if !column.square.is_finite() {
@@ -233,6 +253,7 @@ fn survey(data: &ShardData, family: Family, design: &Recipe, units: bool) -> Res
     settle(&mut offset, "offset")?;
     let moments = || columns.iter().filter(|_| units).map(|c| c.moments);
     Ok(SurveyAnswer {
+        rows: rows as f64,
         observations,
         nonzero: columns.iter().map(|c| c.nonzero).collect(),
         means: moments().map(|m| m.mean).collect(),
@@ -244,6 +265,7 @@ fn survey(data: &ShardData, family: Family, design: &Recipe, units: bool) -> Res
 /// What some rows say.
 #[derive(Default)]
 struct SurveyFound {
+    rows: usize,
     observations: f64,
     columns: Vec<SurveyColumn>,
     offset: Moments,
@@ -251,6 +273,7 @@ struct SurveyFound {
 
 impl SurveyFound {
     fn merge(&mut self, other: SurveyFound) {
+        self.rows += other.rows;
         self.observations += other.observations;
         self.offset = self.offset.merge(other.offset);
         for (sum, more) in self.columns.iter_mut().zip(other.columns) {
@@ -272,6 +295,7 @@ fn look(table: &Table, family: Family, parts: &[Recipe], units: bool) -> Result<
         // All parts have the same outcome, offset and weights.
         if k == 0 {
             refuse_outcomes(family, &part.response.text, &found, table)?;
+            all.rows = table.rows();
             all.observations = weights.map_or(table.rows() as f64, |w| w.iter().sum());
             let offset = found.offset.as_ref().filter(|_| units);
             all.offset = offset.map_or_else(Moments::default, |o| Moments::of(o, weights));

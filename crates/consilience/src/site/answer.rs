@@ -10,7 +10,8 @@ use crate::data::read::find_files;
 use crate::data::{Column, Table};
 use crate::draft::file_hash;
 use crate::engine::Silent;
-use crate::plan::{Complete, Outline, Room, derive, doubt, read_complete};
+use crate::model::observations;
+use crate::plan::{Complete, Outline, Room, RowsOf, derive, doubt, read_complete};
 use crate::question::Question;
 use crate::run::{
     AnswerHeader, Key, QuestionFile, Reply, encode_answer, hex, sha256_hex, table_hash,
@@ -18,6 +19,7 @@ use crate::run::{
 use crate::shard::Shard;
 use crate::study::Study;
 use crate::{Error, Level, Place, Result, Warning};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -114,7 +116,7 @@ pub(super) fn prepare(asked: &Asked) -> Result<Prepared> {
     })?;
     let files = find_files(Path::new(""), data)?;
     let Complete { data, dropped, warnings } =
-        read_complete(&outline, &files, &Room::default(), &Silent)?;
+        read_complete(&outline, &files, &Room::default(), RowsOf::Site, &Silent)?;
     let table = data.table()?;
     let rows = table.rows() as u64;
     if rows < policy.min_rows {
@@ -142,12 +144,10 @@ pub(super) fn prepare(asked: &Asked) -> Result<Prepared> {
             ));
         }
     }
-    let weights = match &outline.study.data.weights {
-        Some(name) => table.column(name)?.numbers().map(|w| w.into_owned()),
-        None => None,
-    };
     let hashes = files.iter().map(|path| file_hash(path)).collect::<Result<_>>()?;
-    let counts = |row: usize| weights.as_ref().is_none_or(|w| w[row] > 0.0);
+    let counts = counts_of(&file, &table, outline.study.data.weights.as_deref())
+        .map_err(|error| doubt(error, &outline.study))?;
+    let counts = |row: usize| counts.as_ref().is_none_or(|counts| counts[row] > 0.0);
     let rows_used = RowsUsed::of(&table, counts, hashes);
     rows_used.apart(log, site, policy.min_rows)?;
     let mut cost = Cost::default();
@@ -228,7 +228,7 @@ pub fn answer(asked: &Asked) -> Result<SiteAnswer> {
     for question in file.questions() {
         let mut answer = crate::run::answer_soundly(&shard, question)
             .map_err(|error| doubt(error, &outline.study))?;
-        question.hush(&mut answer, site, policy.min_rows)?;
+        question.hush(&mut answer, &shard, site, policy.min_rows)?;
         if let Some(masks) = masks.as_mut().filter(|_| question.layout().is_some()) {
             let hidden = masks.hide(question, &answer);
             replies.push(Reply::Masked(hidden.map_err(|error| doubt(error, &outline.study))?));
@@ -281,6 +281,22 @@ pub fn answer(asked: &Asked) -> Result<SiteAnswer> {
         not_twice(&entry, log)?;
     }
     Ok(SiteAnswer { bytes, header, entry, warnings })
+}
+
+/// How many observations each row is, by which it has a part in the answers; each is one if there is nothing. Facts about
+/// columns go by the weights. Designs leave rows without trials out too, all alike: a study's models have one outcome.
+fn counts_of(
+    file: &QuestionFile,
+    table: &Table,
+    weights: Option<&str>,
+) -> Result<Option<Vec<f64>>> {
+    let design = file.questions().iter().find_map(|question| guard::designs(question).pop());
+    if let Some((family, recipe)) = design {
+        let outcome = recipe.part(&[]).design(table)?;
+        return Ok(observations(family, &outcome).map(Cow::into_owned));
+    }
+    let weights = weights.map(|name| table.column(name)).transpose()?;
+    Ok(weights.and_then(Column::numbers).map(Cow::into_owned))
 }
 
 fn at_data(files: &[PathBuf], message: String) -> Error {

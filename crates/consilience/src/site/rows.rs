@@ -53,7 +53,7 @@ impl RowsUsed {
             };
             if (1..min_rows).contains(&apart) {
                 return refuse(format!(
-                    "these {} rows differ from {} that were answered with before by {apart}, fewer than min_rows = {min_rows}: the difference of the answers would show them. Rows are left out where a value of the study's columns is missing, or where data have changed",
+                    "these {} rows differ from {} that were answered with before by {apart}, fewer than min_rows = {min_rows}: the difference of the answers would show them. Rows are left out where a value of the study's columns is missing, where they have weight 0 or no trials, or where data have changed",
                     self.count, before.count
                 ));
             }

@@ -5,7 +5,7 @@ use crate::Result;
 use crate::data::Formula;
 use crate::model::Family;
 use sha2::Digest;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 impl Study {
@@ -46,7 +46,7 @@ impl Study {
     /// Adds a model.
     pub fn with(mut self, model: ModelSpec) -> Study {
         self.models.push(model);
-        name_apart(&mut self.models);
+        name_last_apart(&mut self.models);
         self
     }
 
@@ -84,21 +84,50 @@ pub(super) fn default_name(formula: &str) -> String {
     Formula::parse(formula).map_or_else(|_| plain(), |formula| formula.to_string())
 }
 
-/// Adds the family to the names of models that go by one formula, and have several.
-pub(super) fn name_apart(models: &mut [ModelSpec]) {
-    let names: Vec<String> = models.iter().map(|model| default_name(&model.formula)).collect();
-    let full = |i: usize, models: &[ModelSpec]| format!("{} ({})", names[i], models[i].family);
-    let unnamed: Vec<usize> = (0..models.len())
-        .filter(|&i| models[i].name == names[i] || models[i].name == full(i, models))
-        .collect();
-    let mut families: HashMap<&str, Vec<Family>> = HashMap::new();
-    for &i in &unnamed {
-        families.entry(&names[i]).or_default().push(models[i].family);
-    }
-    for i in unnamed {
-        if families[names[i].as_str()].iter().any(|family| *family != models[i].family) {
-            models[i].name = full(i, models);
+/// Whether a model of this formula goes by it, with or without the family.
+fn goes_by_formula(model: &ModelSpec, formula: &str) -> bool {
+    let Some(rest) = model.name.strip_prefix(formula) else { return false };
+    let family = rest.strip_prefix(" (").and_then(|rest| rest.strip_suffix(')'));
+    rest.is_empty() || family == Some(model.family.name())
+}
+
+fn with_family(formula: &str, family: Family) -> String {
+    format!("{formula} ({family})")
+}
+
+/// Adds the family to the names of models that go by one formula, and have several: of those whose name nobody has
+/// written, as this says of each.
+pub(super) fn name_apart(models: &mut [ModelSpec], unwritten: &[bool]) {
+    let formulas: Vec<String> = models.iter().map(|model| default_name(&model.formula)).collect();
+    let mut families: HashMap<&str, HashSet<Family>> = HashMap::new();
+    for (model, formula) in models.iter().zip(&formulas) {
+        if goes_by_formula(model, formula) {
+            families.entry(formula).or_default().insert(model.family);
         }
+    }
+    for ((model, formula), unwritten) in models.iter_mut().zip(&formulas).zip(unwritten) {
+        if *unwritten && families.get(&**formula).is_some_and(|families| families.len() > 1) {
+            model.name = with_family(formula, model.family);
+        }
+    }
+}
+
+/// The same, where the last one is new and the others are told apart already.
+fn name_last_apart(models: &mut [ModelSpec]) {
+    let Some((last, others)) = models.split_last_mut() else { return };
+    let formula = default_name(&last.formula);
+    if !goes_by_formula(last, &formula) {
+        return;
+    }
+    // Formulas of models that are called otherwise are not parsed: there may be thousands.
+    let same = |other: &&mut ModelSpec| {
+        goes_by_formula(other, &formula)
+            && (other.formula == last.formula || default_name(&other.formula) == formula)
+    };
+    let mut alike: Vec<&mut ModelSpec> = others.iter_mut().filter(same).collect();
+    if alike.iter().any(|other| other.family != last.family) {
+        alike.push(last);
+        alike.iter_mut().for_each(|model| model.name = with_family(&formula, model.family));
     }
 }
 

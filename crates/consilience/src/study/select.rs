@@ -14,6 +14,7 @@ pub struct Select {
     /// The left side of all formulas.
     pub outcome: String,
     /// The likelihood family.
+    #[serde(deserialize_with = "super::synonyms::family")]
     pub family: Family,
     /// The terms that every model has, as in a formula.
     #[serde(default = "intercept")]

@@ -1,7 +1,10 @@
 //! What others call what a study names.
 
-use crate::error::{clip, nearest, suggestion};
+use crate::error::{clip, known, nearest, suggestion};
 use crate::model::Family;
+use serde::de::IntoDeserializer;
+use serde::de::value::Error as ValueError;
+use serde::{Deserialize, Deserializer, de::Error};
 
 /// Other programs' names of families, in lower case and without what parts words, each with ours. Those that a study may
 /// have are the family's own ([`Family::synonyms`]).
@@ -16,12 +19,25 @@ const FAMILIES: &[(&[&str], Family)] = &[
     (&["multinom", "mlogit", "multilogit", "unordered"], Family::Multinomial),
 ];
 
+/// A family by its name or a synonym, in capitals or not: R has `Gamma` and papers have `Normal`. It is written by its
+/// own name, so that hashes of studies do not depend on it.
+pub(super) fn family<'de, D: Deserializer<'de>>(d: D) -> Result<Family, D::Error> {
+    let lower = String::deserialize(d)?.to_lowercase();
+    let name: serde::de::value::StringDeserializer<ValueError> = lower.into_deserializer();
+    Family::deserialize(name).map_err(D::Error::custom)
+}
+
 /// What to say of a family that is none: what to write in its place where that is known, else the nearest name, and all
 /// of them.
 pub(super) fn no_family(key: &str, text: &str) -> String {
     let typed = clip(text);
     let names = Family::ALL.map(Family::name);
-    format!("`{key}`: there is no `{typed}`{}{}", advice(&typed), suggestion(&typed, names))
+    let advice = match advice(&typed) {
+        // Two pieces of advice would contradict each other.
+        said if !said.is_empty() => said + &known(names),
+        _ => suggestion(&typed, names),
+    };
+    format!("`{key}`: there is no `{typed}`{advice}")
 }
 
 fn advice(typed: &str) -> String {
@@ -150,6 +166,13 @@ mod tests {
         ] {
             let message = no_family("model.family", typed);
             assert!(message.contains(ours), "{typed}: {message}");
+        }
+        // What to write is said once.
+        for typed in ["gauss", "NegBin", "Gamma(link='log')", "quasipoisson", "binomail", "logit"] {
+            let message = no_family("model.family", typed);
+            let pieces = message.matches("; ").count() + message.matches("did you mean").count();
+            assert!(pieces <= 2, "{message}");
+            assert!(!(message.contains("write") && message.contains("did you mean")), "{message}");
         }
         let message = no_family("model.family", "zebra");
         assert!(!message.contains("write") && !message.contains("did you mean"), "{message}");

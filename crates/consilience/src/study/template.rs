@@ -309,6 +309,7 @@ impl TemplateText {
             let mark = if owner == family { "" } else { "# " };
             self.line(&format!("{mark}{key} = \"{}\"  # {what}", default(role)));
         }
+        self.comment("Others for the coefficients are \"jzs(medium)\" and \"g-prior(n)\", which bring flat priors of intercept and log_sd with them (gaussian, logistic, probit and poisson models), and \"normal(0, 0.5) * sigma per sd\", of effects in units of the residual sd (gaussian models): see docs/priors.md.");
         self.comment("For single parameters, or all those of a term; names as `consilience check` shows them:");
         self.line("# [prior.parameters]");
         let name = term.filter(|term| !term.contains(char::is_control)).unwrap_or("scale(x)");

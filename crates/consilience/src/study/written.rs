@@ -2,6 +2,7 @@
 
 use super::build::name_apart;
 use super::keys::FORMULA;
+use super::synonyms::family;
 use super::{ModelSpec, PriorSpec, PriorTable};
 use crate::error::clip;
 use crate::model::Family;
@@ -15,6 +16,7 @@ pub(super) struct WrittenModel {
     name: Option<String>,
     #[serde(deserialize_with = "formula")]
     formula: String,
+    #[serde(deserialize_with = "family")]
     family: Family,
     probability: Option<f64>,
     #[serde(default)]
@@ -32,10 +34,13 @@ impl From<WrittenModel> for ModelSpec {
     }
 }
 
-/// Models; those without a name that have a formula in common are told apart.
+/// Models; those without a name that have a formula in common are told apart. A name that is written stays, so that what
+/// a study is written as is read as the same study.
 pub(super) fn models<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<ModelSpec>, D::Error> {
-    let mut models = Vec::deserialize(d)?;
-    name_apart(&mut models);
+    let written: Vec<WrittenModel> = Vec::deserialize(d)?;
+    let unwritten: Vec<bool> = written.iter().map(|model| model.name.is_none()).collect();
+    let mut models: Vec<ModelSpec> = written.into_iter().map(ModelSpec::from).collect();
+    name_apart(&mut models, &unwritten);
     Ok(models)
 }
 

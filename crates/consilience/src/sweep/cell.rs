@@ -9,8 +9,8 @@ use crate::estimate::Estimate;
 use crate::study::{Combine, Study};
 use serde::{Deserialize, Serialize};
 
-/// Overlaps that are smaller, in nats, are rounding errors of log evidences.
-const ROUNDING: f64 = 1e-9;
+/// Overlaps that are a smaller part of the log evidence are what rounding left of sums.
+const ROUNDING: f64 = 1e-12;
 
 /// What was found on one partition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -217,8 +217,11 @@ impl CellModel {
         let total = evidence.log_z.value;
         let bounds = evidence.summaries.as_deref().and_then(Bounds::of);
         let finite = |value: f64| value.is_finite().then_some(value);
-        // A shard alone has no overlap: what is left there is what rounding left.
-        let share = |overlap: f64| if overlap.abs() < ROUNDING { 0.0 } else { overlap / total };
+        // A shard alone has no overlap.
+        let share = |overlap: f64| {
+            let least = ROUNDING * total.abs().max(1.0);
+            if overlap.abs() < least { 0.0 } else { overlap / total }
+        };
         CellModel {
             log_evidence: evidence.log_z,
             shards: evidence.shards,

@@ -2,7 +2,7 @@
 
 use super::Sweep;
 use super::cell::{Cell, CellCombination};
-use super::metrics::{best, pooled, second};
+use super::metrics::{best, pooled};
 use crate::estimate::Estimate;
 use crate::study::Combine;
 use crate::{Error, Level, Result, Warning};
@@ -26,7 +26,7 @@ pub struct Reference {
     pub log_evidence: Vec<Estimate>,
     /// The number of the model with the highest log evidence, from 0; the first of equals.
     pub best: usize,
-    /// Whether that model is told from the next one: their log evidences differ by more than 0.01 nat and twice the standard
+    /// Whether that model is told from every other: log evidences differ by more than 0.01 nat and twice the standard
     /// error of the difference. `false` where there is one model only.
     pub tells_best: bool,
     /// Whether errors of 0.1 nat can be told: no standard error is above 0.03.
@@ -89,6 +89,16 @@ impl Reference {
                 "there is no reference to hold anything against: `exact` found none ({why}); give the true values by --reference"
             )));
         }
+        if found.len() < exact.len() {
+            let why = exact.iter().find_map(|e| e.error.as_deref()).unwrap_or_default();
+            let message = format!(
+                "`exact`, which all is held against, failed with {} of {} seeds: {why}",
+                exact.len() - found.len(),
+                exact.len()
+            );
+            let advice = "the reference is of the other seeds; run `consilience compare` with the seed that failed to see more";
+            warnings.push(Warning::new(Level::Caution, "reference-failed", message, advice));
+        }
         if found.iter().any(|e| e.models.iter().any(|m| m.unreliable)) {
             let message =
                 "`exact`, which all is held against, says of itself that it is not to be trusted";
@@ -115,10 +125,12 @@ impl Reference {
         let mut reference =
             Reference { method, best, tells_best: false, tells_tenth_nat: false, log_evidence };
         reference.tells_tenth_nat = reference.widest() <= BLUR;
-        reference.tells_best = second(&values).is_some_and(|next| {
-            let factor = reference.log_evidence[best] - reference.log_evidence[next];
+        let is_behind = |other: usize| {
+            let factor = reference.log_evidence[best] - reference.log_evidence[other];
             factor.value > EQUAL.max(2.0 * factor.se.unwrap_or(0.0))
-        });
+        };
+        reference.tells_best =
+            values.len() > 1 && (0..values.len()).filter(|k| *k != best).all(is_behind);
         reference
     }
 
@@ -165,6 +177,8 @@ mod tests {
         // 0.5 ± 0.4 is no difference, and 0.4 tells no error of 0.1.
         let noisy = of(&[(-3.0, 0.4), (-3.5, 0.0)]);
         assert_eq!((noisy.tells_best, noisy.tells_tenth_nat), (false, false));
+        // So is 0.6 ± 0.4, though another model is nearer and told.
+        assert!(!of(&[(-3.0, 0.0), (-3.5, 0.01), (-3.6, 0.4)]).tells_best);
         assert!(!of(&[(-3.0, 0.0)]).tells_best);
     }
 

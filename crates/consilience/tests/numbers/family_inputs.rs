@@ -169,7 +169,7 @@ fn formulas_and_families_that_do_not_fit_are_refused() {
         ("k ~ cbind(t, e)", "poisson", &["can only be the outcome"]),
         ("k ~ x", "multinom", &["there is no `multinom`; write \"multinomial\""]),
         ("k ~ x", "cox", &["\"exponential\", \"weibull\" and \"log-normal\""]),
-        ("k ~ x", "Poisson", &["there is no `Poisson`; write \"poisson\""]),
+        ("k ~ x", "Counts", &["there is no `Counts`; write \"poisson\""]),
         ("k ~ x", "student_t", &["write \"student-t\""]),
         ("k ~ x", "wiebull", &["did you mean `weibull`?"]),
         ("k ~ x", "binomail", &["did you mean `binomial`, which is \"logistic\"?"]),
@@ -194,14 +194,19 @@ fn successes_are_counted_row_by_row() {
     for (data, formula, parts) in [
         (&many, "k/trials(5) ~ x", ["line 4", "7 successes in 5 trials"]),
         (&even, "k/trials(n) ~ x", ["line 4", "7 successes in 3 trials"]),
-        (&rows(&[(4, 4), (2, 2)]), "k/trials(n) ~ x", ["a success in all trials", "2 complete"]),
-        (&rows(&[(0, 4), (0, 2)]), "cbind(k, n) ~ x", ["a failure in all trials", "2 complete"]),
+        (&rows(&[(4, 4), (2, 2)]), "k/trials(n) ~ x", ["has successes alone", "6 of them"]),
+        (&rows(&[(0, 4), (0, 2)]), "cbind(k, n) ~ x", ["has failures alone", "6 of them"]),
         (
             &rows(&[(1, 4), (2, 4), (3, 4)]),
             "k/n ~ x",
             ["line 2", "write counts out of trials as k/trials(n)"],
         ),
         (&rows(&[(1, 4), (2, 4), (3, 4)]), "I(x/10) ~ k", ["as x/trials(10)", "line 3"]),
+        // More successes than trials are counts out of trials nevertheless.
+        (&many, "k/n ~ x", ["line 2", "write counts out of trials as k/trials(n)"]),
+        // Where success begins is not made up.
+        (&many, "k ~ x", ["write k/trials(n) ~", "as in I(k > limit) ~"]),
+        (&many, "I(k - 2.5) ~ x", ["mend the value, or write", "as in I(k - 2.5 > limit) ~"]),
     ] {
         let message = fault(data, formula, "logistic", 1);
         assert!(parts.iter().all(|part| message.contains(part)), "{formula}: {message}");
@@ -380,10 +385,13 @@ fn times_may_lack_a_bound() {
         "Surv(t, dull, e, type = 'interval') ~ x",
         "Surv(event = e, time = t, time2 = dull, type = 'interval') ~ x",
     ] {
-        let other = evidence(&text, formula, "");
-        // The search begins elsewhere, by another mean.
-        assert!((other - of_interval2).abs() < 1e-3, "{formula}: {other}, {of_interval2}");
+        assert_eq!(evidence(&text, formula, ""), of_interval2, "{formula}");
     }
+    // A row without its first time is left out, also where that is the second time too, and so is one that is above 0 and
+    // has no other bound.
+    evidence(&text, "Surv(t, t, e, type = 'interval') ~ x", "");
+    let above = text.replace("NA,,NA,", "0,NA,0,");
+    assert_eq!(evidence(&above, "Surv(a, b, type = 'interval2') ~ x", ""), of_interval2);
     // Infinite bounds have to be named, and are then the same.
     let infinite = text.replace(",NA,", ",Inf,").replace("\n,", "\n-Inf,");
     let formula = "Surv(a, b, type = 'interval2') ~ x";
@@ -400,6 +408,76 @@ fn times_may_lack_a_bound() {
         let parts = ["d.csv, line", "a bound of the time is missing", "type = \"interval\""];
         assert!(parts.iter().all(|part| error.contains(part)), "{formula}: {error}");
     }
+}
+
+/// However times within bounds are spelled, the intercept's default prior is around the log of what is typical of them.
+#[test]
+fn the_level_of_times_is_not_that_of_their_lower_bounds() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("d.csv");
+    let plan = |text: &str, formula: &str| {
+        std::fs::write(&path, text).unwrap();
+        let mut study = StudyCase::new(path.to_str().unwrap(), 2);
+        study.default = String::new();
+        study.models =
+            format!("[[model]]\nname = \"m\"\nformula = {formula:?}\nfamily = \"weibull\"\n");
+        Plan::new(StudyFile::parse(&study.text(), Path::new("s.toml")).unwrap(), 1, &Silent)
+            .unwrap()
+    };
+    let found = |text: &str, formula: &str| {
+        let plan = plan(text, formula);
+        let centre = plan.settings[0].model.parameters[0].prior.centre();
+        (centre, plan.run(&Silent).unwrap().models[0].log_evidence.value)
+    };
+    // Between two, exceeded, not reached, known; and then none with a lower bound.
+    let mut text = "a,b,zero,t,t2,e,x\n".to_string();
+    let mut left = "a,b,zero,t,t2,e,x\n".to_string();
+    let (mut sum, mut sum_left) = (0.0, 0.0);
+    for i in 0..40 {
+        let (low, x) = (100.0 + (i * 7 % 11) as f64, ((i as f64 * 0.9).sin() * 8.0).round() / 8.0);
+        let high = low + 2.0;
+        text += &match i % 4 {
+            0 => format!("{low},{high},{low},{low},{high},3,{x}\n"),
+            1 => format!("{low},NA,{low},{low},NA,0,{x}\n"),
+            2 => format!("NA,{high},0,{high},NA,2,{x}\n"),
+            _ => format!("{low},{low},{low},{low},NA,1,{x}\n"),
+        };
+        sum += [low + 1.0, low, high, low][i % 4];
+        left += &format!("NA,{high},0,{high},NA,{},{x}\n", if i == 0 { 2 } else { 0 });
+        sum_left += high;
+    }
+    let of_rows = found(&text, "Surv(t, t2, e, type = 'interval') ~ scale(x)");
+    assert!((of_rows.0 - (sum / 40.0).ln()).abs() < 1e-12, "{of_rows:?}");
+    for lower in ["a", "zero"] {
+        let formula = format!("Surv({lower}, b, type = 'interval2') ~ scale(x)");
+        assert_eq!(found(&text, &formula), of_rows, "{formula}");
+    }
+    // An event that is one number lets no second time be missing.
+    assert_eq!(plan(&text, "Surv(t, t2, 2, type = 'interval') ~ scale(x)").partition.dropped, 30);
+    let of_left = found(&left, "Surv(t, e == 7, type = 'left') ~ scale(x)");
+    assert!((of_left.0 - (sum_left / 40.0).ln()).abs() < 1e-12, "{of_left:?}");
+    assert_eq!(found(&left, "Surv(a, b, type = 'interval2') ~ scale(x)"), of_left);
+}
+
+/// Every trial is an observation, and no row: what is said of rows is of rows.
+#[test]
+fn trials_are_no_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("d.csv");
+    let mut text = "k,n,g\n".to_string();
+    (0..60).for_each(|i| text += &format!("{},50000,g{}\n", 20000 + 37 * i, i % 40));
+    std::fs::write(&path, text).unwrap();
+    let mut study = StudyCase::new(path.to_str().unwrap(), 2);
+    study.model("k/trials(n) ~ g", "logistic");
+    let study = StudyFile::parse(&study.text(), Path::new("s.toml")).unwrap();
+    let plan = Plan::new(study, 1, &Silent).unwrap();
+    let surveys = &plan.settings[0].surveys;
+    let rows: f64 = surveys.iter().map(|survey| survey.rows).sum();
+    let observations: f64 = surveys.iter().map(|survey| survey.observations).sum();
+    assert_eq!((rows, observations), (60.0, 3e6));
+    let many: Vec<_> = plan.warnings.iter().filter(|w| w.code == "many-levels").collect();
+    assert_eq!(many.len(), 1);
+    assert!(many[0].message.contains("40 levels in 60 rows"), "{}", many[0].message);
 }
 
 /// A shard that lacks a class, or all events, is as good as any.

@@ -2,7 +2,7 @@
 
 use crate::common::{Case, root, run, truth};
 use consilience::Result;
-use consilience::combine::{Setting, combine};
+use consilience::combine::{Extras, Setting, combine};
 use consilience::compare::Comparison;
 use consilience::engine::{Answered, Engine, Session, Silent, Threads};
 use consilience::plan::{Gathered, Plan, Room};
@@ -298,6 +298,35 @@ fn gaussian_models_take_one_round_after_describe() {
     // With other priors a search goes by points.
     let asked = overheard("", laplace, &select("search"));
     assert!(!asked.iter().flatten().any(|kind| *kind == "statistics"), "{asked:?}");
+}
+
+/// Under other scales of priors nobody sees the shards' own evidences: they are computed once.
+#[test]
+fn scales_of_priors_ask_for_no_further_fits() {
+    let study = |combine: &str| {
+        let mut case = Case::new("pima_tr.csv", 4);
+        case.evidence = format!("combine = \"{combine}\"\nlocal = \"importance\"\ndraws = 1000");
+        case.model("bmi ~ scale(glu)", "gaussian").model("bmi ~ type", "gaussian");
+        StudyFile::parse(&case.text(), Path::new("study.toml")).unwrap()
+    };
+    let extras = Extras { prior_scales: vec![0.5, 1.0, 2.0], ..Extras::default() };
+    for (combine, fits) in [("exact", 2), ("normal", 6)] {
+        let threads = Plan::new(study(combine), 2, &Silent).unwrap();
+        let gathered = Gathered::new(study(combine), &Room::default(), &Silent).unwrap();
+        let engine = Overheard(threads.engine(), Mutex::default());
+        let mut plan = Plan::on(gathered, engine, &Silent).unwrap();
+        plan.deliver(&extras).unwrap();
+        let found = plan.run(&Silent).unwrap();
+        let asked = plan.engine().1.lock().unwrap();
+        assert_eq!(
+            asked.iter().flatten().filter(|kind| **kind == "fit").count(),
+            fits,
+            "{combine}"
+        );
+        let scales = found.prior_sensitivity.as_ref().unwrap();
+        assert_eq!(scales.len(), 3);
+        assert!(found.models.iter().all(|model| model.parts.shards.is_some()));
+    }
 }
 
 /// Asked with the survey or by themselves, statistics are the same bits.

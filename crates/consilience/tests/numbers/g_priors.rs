@@ -39,6 +39,36 @@ fn near(a: f64, b: f64, within: f64, what: &str) {
     assert!((a - b).abs() < within, "{what}: {a} is not {b}");
 }
 
+/// Where the coefficients fit every row the Bayes factor against none is (1 + g)^((n − 1 − p)/2): finite for a given g,
+/// and 1 for every g where there is one row more than coefficients.
+#[test]
+fn a_perfect_fit_under_a_given_g_has_its_evidence() {
+    let folder = tempfile::tempdir().unwrap();
+    let attempt = |rows: &str, formula: &str, prior: &str| {
+        let path = folder.path().join("d.csv");
+        std::fs::write(&path, format!("x,z,y\n{rows}")).unwrap();
+        let mut case = crate::common::Case::new(path.to_str().unwrap(), 1);
+        case.default = String::new();
+        case.prior = format!("coefficients = \"{prior}\"");
+        case.model("y ~ 1", "gaussian");
+        case.model(formula, "gaussian");
+        let study = StudyFile::parse(&case.text(), Path::new("study.toml")).unwrap();
+        Plan::new(study, 1, &Silent).unwrap().run(&Silent).map(|found| factors(&found)[1])
+    };
+    let line: String = (0..10).map(|i| format!("{i},{},{}\n", i * i % 7, 2 * i + 1)).collect();
+    near(attempt(&line, "y ~ x", "g-prior(10)").unwrap(), 4.0 * 11f64.ln(), 1e-6, "g-prior(10)");
+    near(attempt(&line, "y ~ x", "g-prior(n)").unwrap(), 4.0 * 11f64.ln(), 1e-6, "g-prior(n)");
+    for prior in ["jzs(medium)", "hyper-g(3)", "hyper-g(4)", "robust"] {
+        let message = attempt(&line, "y ~ x", prior).unwrap_err().to_string();
+        assert!(message.contains("is infinite") && message.contains("g-prior(n)"), "{message}");
+    }
+    // Two columns, three rows.
+    let three = "0,1,0.3\n1,1.5,2\n2,-1,0.4\n";
+    for prior in ["g-prior(n)", "jzs(medium)", "hyper-g(3)", "hyper-g/n(3)", "robust"] {
+        near(attempt(three, "y ~ x + z", prior).unwrap(), 0.0, 1e-6, prior);
+    }
+}
+
 #[test]
 fn bayes_factors_under_mixtures_of_g_are_those_of_quadrature_in_r() {
     let reference = reference();
@@ -311,7 +341,7 @@ fn what_cannot_be_is_refused_with_what_to_do() {
             jzs,
             rating("rating ~ learning + I(2 * learning)"),
             "",
-            "the column of `I(2 * learning)` is a combination of those before it",
+            "model `rating ~ learning + I(2 * learning)`: coefficients = \"jzs(medium)\" needs columns none of which the others determine, and the column of `I(2 * learning)` is a combination of those before it",
         ),
         (jzs, learning(), "combine = \"normal\"", "needs combine = \"exact\""),
         (

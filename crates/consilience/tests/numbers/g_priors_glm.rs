@@ -105,6 +105,32 @@ fn error_bars_are_calibrated() {
     }
 }
 
+/// Priors that leave nothing to the coefficients have the evidence without them, and such as spread them far lose a
+/// factor of ten for each with every factor of ten. So the integral over g follows its prior wherever that is.
+#[test]
+fn the_ends_of_every_scale_are_right() {
+    let log_zs = |prior: &str| {
+        let prior = format!("coefficients = \"{prior}\"");
+        let models = [("y ~ 1", "logistic"), ("y ~ x1", "logistic"), ("y ~ x1 + x2", "logistic")];
+        let found = run(&study(2, &prior, "", &models)).unwrap();
+        [0, 1, 2].map(|m| found.models[m].log_evidence)
+    };
+    for prior in ["jzs(1e-9)", "hyper-g(1e19)", "hyper-g/n(1e22)"] {
+        let [none, one, two] = log_zs(prior);
+        for model in [one, two] {
+            let off = model - none;
+            assert!(off.value.abs() < 4.0 * off.se.unwrap() + 1e-6, "{prior}: {off:?}");
+            assert!(off.se.unwrap() < 0.015, "{prior}: {off:?}");
+        }
+    }
+    let (narrow, wide) = (log_zs("jzs(1e8)"), log_zs("jzs(1e9)"));
+    for columns in [1, 2] {
+        let lost = narrow[columns] - wide[columns];
+        let off = lost.value - columns as f64 * std::f64::consts::LN_10;
+        assert!(off.abs() < 4.0 * lost.se.unwrap() + 1e-6, "{columns} columns: {lost:?}");
+    }
+}
+
 /// Neither units nor order of columns matter, up to the draws' own errors; collinear columns are refused.
 #[test]
 fn units_and_order_do_not_matter() {
@@ -129,6 +155,74 @@ fn units_and_order_do_not_matter() {
     let normal = study(2, prior, "combine = \"normal\"", &models[..1]);
     let message = run(&normal).unwrap_err().to_string();
     assert!(message.contains("needs combine = \"exact\""), "{message}");
+}
+
+/// The unit of an exposure, or a constant in an offset, is the flat intercept's affair and no one else's.
+#[test]
+fn offsets_have_no_unit() {
+    for (family, outcome, offsets) in [
+        ("poisson", "k", ["log(time)", "log(time * 1000)", "log(time / 1e6)"]),
+        ("logistic", "y", ["known", "known - 5", "known + 9"]),
+    ] {
+        for prior in ["jzs(medium)", "g-prior(n)"] {
+            // Without the shards' own peaks too.
+            for evidence in ["", "schedule = \"gentle\""] {
+                let log_zs: Vec<_> = offsets
+                    .iter()
+                    .map(|offset| {
+                        let formula = format!("{outcome} ~ x1 + x2 + offset({offset})");
+                        let prior = format!("coefficients = \"{prior}\"");
+                        let models = [(formula.as_str(), family)];
+                        let found = run(&study(3, &prior, evidence, &models)).unwrap();
+                        assert!(found.is_reliable(), "{formula}: {:?}", found.models[0].warnings);
+                        found.models[0].log_evidence
+                    })
+                    .collect();
+                for other in &log_zs[1..] {
+                    let off = *other - log_zs[0];
+                    let bound = 4.0 * off.se.unwrap() + 1e-6;
+                    assert!(
+                        off.value.abs() < bound && bound < 0.1,
+                        "{family}, {prior}: {log_zs:?}"
+                    );
+                }
+            }
+        }
+    }
+    let shifted = [("y ~ x1 + offset(known)", "probit")];
+    let message =
+        run(&study(1, "coefficients = \"jzs(wide)\"", "", &shifted)).unwrap_err().to_string();
+    assert!(message.contains("the offset of this probit model"), "{message}");
+}
+
+/// Columns that tell the two kinds of rows apart without a miss leave the likelihood of g rising as √g does: no integral,
+/// unless the prior falls faster or the intercept has one of its own.
+#[test]
+fn separated_rows_have_no_evidence_under_heavy_tails() {
+    let folder = tempfile::tempdir().unwrap();
+    for n in [8, 20, 60] {
+        let path = folder.path().join(format!("{n}.csv"));
+        let rows: String = (0..n).map(|i| format!("{i},{}\n", u8::from(2 * i >= n))).collect();
+        std::fs::write(&path, format!("x,y\n{rows}")).unwrap();
+        let attempt = |prior: &str| {
+            let mut case = Case::new(path.to_str().unwrap(), 2);
+            case.default = String::new();
+            case.prior = prior.into();
+            case.model("y ~ x", "logistic");
+            run(&case.text())
+        };
+        for prior in ["jzs(medium)", "hyper-g(3)", "hyper-g/n(3)", "robust"] {
+            let prior = format!("coefficients = \"{prior}\"");
+            let message = attempt(&prior).unwrap_err().to_string();
+            assert!(
+                message.contains("without a miss") && message.contains("hyper-g(4)"),
+                "{message}"
+            );
+            let proper = format!("{prior}\nintercept = \"normal(0, 2.5)\"");
+            assert!(attempt(&proper).unwrap().models[0].log_evidence.value.is_finite());
+        }
+        assert!(attempt("coefficients = \"hyper-g(4)\"").is_ok());
+    }
 }
 
 /// Trials that are counted, the same with a row each, and rows with weights.

@@ -1,9 +1,13 @@
 //! Every way to a shard's evidence against exact values, and their error bars against their spread.
 
 use crate::common::{Case, run, truth};
+use consilience::engine::Silent;
 use consilience::math::{Cholesky, LOG_2PI, Matrix, stream};
+use consilience::plan::Plan;
+use consilience::study::StudyFile;
 use rand::RngExt;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 const METHODS: [&str; 4] = ["importance", "nuts+bridge", "nuts+warp3", "nuts+importance"];
 const GIBBS: [&str; 2] = ["gibbs+chib", "gibbs+bridge"];
@@ -265,6 +269,149 @@ fn error_bars_of_every_method_are_calibrated() {
             assert!(mean.abs() < slack.max(0.3), "{} {method}: mean z {mean}", small.family);
             let (low, high) = if seeds >= 100 { (0.75, 1.3) } else { (1.0 - slack, 1.0 + slack) };
             assert!((low..high).contains(&sd), "{} {method}: sd of z {sd}", small.family);
+        }
+    }
+}
+
+/// Ten covariates of the toy's, under the priors that hold by default: on 500 shards 20 rows for 12 parameters.
+fn ten_covariates(shards: usize, partition: u64, evidence: &str) -> Case {
+    let terms: Vec<String> = (1..=10).map(|j| format!("x{j}")).collect();
+    let mut case = Case::new("gauss.parquet", shards);
+    case.default = String::new();
+    case.split += &format!("\nseed = {partition}");
+    case.evidence = evidence.into();
+    case.model(&format!("y ~ {}", terms.join(" + ")), "gaussian");
+    case
+}
+
+/// Draws of the product of many shards' normals that miss the posterior look good where they miss the weights' tail:
+/// whether the result is to be trusted must not rest on them. CMC_SEEDS=100 looks longer.
+#[test]
+fn cmc_is_does_not_trust_what_its_draws_have_missed() {
+    let seeds: u64 = std::env::var("CMC_SEEDS").map_or(12, |n| n.parse().unwrap());
+    let exact = run(&ten_covariates(1, 1, "").text()).models[0].log_evidence.value;
+    let cmc = |shards: usize, partition: u64, seed: u64| {
+        let evidence = format!("combine = \"cmc-is\"\nseed = {seed}");
+        let found = run(&ten_covariates(shards, partition, &evidence).text());
+        let (value, reliable) = (found.models[0].log_evidence, found.is_reliable());
+        let codes: Vec<String> =
+            found.models[0].warnings.iter().map(|w| w.code.to_string()).collect();
+        ((value.value - exact) / value.se.unwrap(), reliable, codes)
+    };
+    // One partition: some seeds see nothing amiss, and are up to five standard errors off.
+    for seed in 1..=seeds {
+        let (z, reliable, codes) = cmc(500, 1, seed);
+        println!("500 shards, seed {seed}: z = {z:+.2}, {codes:?}");
+        assert!(!reliable && codes.iter().any(|code| code == "far-proposals"), "{seed}: {codes:?}");
+    }
+    for (shards, least) in [(2, 1.0), (10, 1.0), (50, 1.0), (200, 0.5)] {
+        let found: Vec<_> = (1..=seeds).map(|seed| cmc(shards, seed, seed)).collect();
+        let zs: Vec<f64> = found.iter().filter(|f| f.1).map(|f| f.0).collect();
+        let size = (zs.iter().map(|z| z * z).sum::<f64>() / zs.len() as f64).sqrt();
+        let mean = zs.iter().sum::<f64>() / zs.len() as f64;
+        println!(
+            "{shards} shards: {} of {seeds} trusted, mean z {mean:+.2}, root mean square {size:.2}, z = {zs:+.2?}",
+            zs.len()
+        );
+        assert!(zs.len() as f64 >= least * seeds as f64, "{shards} shards: {found:?}");
+        assert!(zs.iter().all(|z| z.abs() < 4.0), "{shards} shards: {zs:?}");
+        // Error bars may only be too long by a little, and are not too short: four standard errors of as many z.
+        let slack = 4.0 / (zs.len() as f64).sqrt();
+        assert!(
+            mean.abs() < slack && size < 1.0 + slack / 2.0_f64.sqrt(),
+            "{shards}: {mean}, {size}"
+        );
+    }
+}
+
+/// The posterior of one shard is its own: nothing is far off, whatever its shape and however its moments are found.
+#[test]
+fn cmc_is_trusts_good_proposals() {
+    for seed in 1..=5 {
+        for shards in [1, 2, 3] {
+            let mut case = Case::new("pima_tr.csv", shards);
+            case.evidence = format!("combine = \"cmc-is\"\nseed = {seed}");
+            case.model(PIMA, "logistic");
+            let found = run(&case.text());
+            let codes: Vec<&str> =
+                found.models[0].warnings.iter().map(|w| w.code.as_str()).collect();
+            assert!(found.is_reliable(), "{shards} shards, seed {seed}: {codes:?}");
+        }
+    }
+}
+
+/// `exact` rests on no shard's own evidence: where one has none, the others are not waited for, and what is lost is said.
+#[test]
+fn exact_goes_on_where_a_shard_has_no_evidence() {
+    let importance = "local = \"importance\"\ndraws = 500";
+    let (found, without) = (
+        run(&ten_covariates(1000, 1, importance).text()),
+        run(&ten_covariates(1000, 1, "draws = 500").text()),
+    );
+    let (own, plain) = (&found.models[0], &without.models[0]);
+    assert_eq!(own.log_evidence, plain.log_evidence);
+    assert!(found.is_reliable() && own.parts.shards.is_none() && own.parts.overlap.is_none());
+    let warning = own.warnings.iter().find(|w| w.code == "shard-fit-failed").unwrap();
+    let shard = warning.shard.unwrap();
+    assert!(warning.message.contains(&format!("shard {shard}: ")), "{}", warning.message);
+    for said in ["it has 10 rows for 12 parameters", "fewer shards", "local = \"none\""] {
+        assert!(warning.advice.contains(said), "{}", warning.advice);
+    }
+    assert!(!plain.warnings.iter().any(|w| w.code == "shard-fit-failed"));
+
+    // Others need every Z_s: the error says what to do, and is the same on any number of threads.
+    let errors: Vec<String> = [1, 2, 4]
+        .map(|threads| {
+            let case = ten_covariates(1000, 1, &format!("combine = \"normal\"\n{importance}"));
+            let study = StudyFile::parse(&case.text(), Path::new("study.toml")).unwrap();
+            let plan = Plan::new(study, threads, &Silent).unwrap();
+            plan.run(&Silent).unwrap_err().to_string()
+        })
+        .into();
+    assert!(errors[0].contains(&format!("shard {shard}: ")), "{}", errors[0]);
+    for said in ["it has 10 rows for 12 parameters", "fewer shards", "combine = \"exact\""] {
+        assert!(errors[0].contains(said), "{}", errors[0]);
+    }
+    assert!(errors.iter().all(|error| *error == errors[0]), "{errors:?}");
+}
+
+#[test]
+fn tmp_bytes() {
+    for (data, formula, family) in [
+        ("flights.parquet", "late ~ 0 + dep_delay + carrier", "logistic"),
+        ("flights.parquet", "late ~ 0 + carrier + carrier:dep_delay", "logistic"),
+        ("sim2.parquet", "y ~ x1 + x2 + x3 + x4 + x5", "logistic"),
+        (
+            "gauss.parquet",
+            "y ~ x1 + x2 + x3 + x4 + x5 + x6 + x7 + x8 + x9 + x10 + x11 + x12 + x13 + x14 + x15",
+            "gaussian",
+        ),
+    ] {
+        let mut case = Case::new(data, 50);
+        case.evidence = "combine = \"cmc-is\"\nlocal = \"importance\"".into();
+        case.model(formula, family);
+        let found = run(&case.text());
+        let e = found.models[0].log_evidence;
+        let codes: Vec<&str> = found.models[0]
+            .warnings
+            .iter()
+            .map(|w| w.code.as_str())
+            .filter(|c| *c != "few-rows")
+            .collect();
+        let c = found.models[0].combination.as_ref().unwrap();
+        println!(
+            "{formula}: rounds {} to {:.1} back {:.1} {} ± {:?} {} {:?} {:?}",
+            found.traffic.rounds,
+            found.traffic.bytes_sent as f64 / 50e3,
+            found.traffic.bytes_received as f64 / 50e3,
+            e.value,
+            e.se,
+            found.is_reliable(),
+            codes,
+            c.draws
+        );
+        for w in found.models[0].warnings.iter().filter(|w| w.code == "far-proposals") {
+            println!("   {}", w.message);
         }
     }
 }

@@ -228,6 +228,40 @@ fn awkward_designs_give_the_same_evidence_as_well_behaved_ones() {
     }
 }
 
+/// A column far from 0 is not the intercept: what others determine is judged around the columns' means.
+#[test]
+fn a_gaussian_column_far_from_zero_is_no_rank_deficiency() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data.csv");
+    let mut text = "y,far,twice,constant,g\n".to_string();
+    for i in 0..60 {
+        let x = f64::from(i * 7 % 60) / 20.0 - 1.5;
+        let (y, far) = ((f64::from(i) * 1.7).sin() + x, 1e6 + 1e-3 * x);
+        text += &format!("{y},{far},{},0.1,{}\n", 2.0 * far, ["a", "b", "c"][i as usize % 3]);
+    }
+    std::fs::write(&path, text).unwrap();
+    for (formula, default, determined) in [
+        ("y ~ far", "normal(0, 1) per sd", None),
+        ("y ~ far", "jzs(1)", None),
+        ("y ~ far + g", "normal(0, 1) per sd", None),
+        ("y ~ far + g - 1", "normal(0, 1) per sd", None),
+        ("y ~ far + twice", "normal(0, 1) per sd", Some(1.0)),
+        ("y ~ far + twice + constant", "normal(0, 1)", Some(2.0)),
+        ("y ~ far + twice + g - 1", "normal(0, 1)", Some(1.0)),
+        // Without an intercept a constant is a column of its own.
+        ("y ~ constant + far - 1", "normal(0, 1)", None),
+    ] {
+        for shards in [1, 3] {
+            let mut study = Case::new(path.to_str().unwrap(), shards);
+            study.default = format!("coefficients = \"{default}\"");
+            study.model(formula, "gaussian");
+            let result = run(&study.text());
+            let noted = result.models[0].warnings.iter().find(|w| w.code == "rank-deficient");
+            assert_eq!(noted.and_then(|w| w.value), determined, "{formula} at {shards}");
+        }
+    }
+}
+
 /// Where a law is not log-concave, curvature may be negative somewhere: that determines nothing. Columns that others
 /// determine are still found.
 #[test]

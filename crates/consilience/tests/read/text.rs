@@ -142,7 +142,10 @@ fn headers_are_checked() {
     refused(read_text("t.csv", "a,b"), &["t.csv: the file has a header but no rows"]);
     refused(read_text("t.csv", "a,b\r\n\r\n# c\r\n"), &["has a header but no rows"]);
     refused(read_text("t.csv", "#\na,,c\n1,2,3\n"), &["t.csv, line 2: column 2 of 3 has no name"]);
-    refused(read_text("t.csv", "a,b,\n1,2,3\n"), &["column 3 of 3 has no name"]);
+    refused(read_text("t.csv", "a,b,\n1,2,3\n"), &["line 2: column 3 of 3 has no name"]);
+    refused(read_text("t.csv", "a,b,,\n1,2\n3,4,,,\n"), &["line 3: this line has 5 values"]);
+    refused(read_text("t.csv", "a,b,\n1\n"), &["line 2: this line has 1 value, but", "2 columns"]);
+    refused(read_text("t.csv", ",\n1,2\n"), &["no name"]);
     refused(read_text("t.csv", "a,b, a \n1,2,3\n"), &["columns 1 and 3 are both named `a`"]);
     refused(read_text("t.csv", "a,b\r1,2\r3,4\r"), &["carriage return"]);
     refused(read_text("t.csv", "a\0,\0b\0\n\0"), &["UTF-16"]);

@@ -6,7 +6,7 @@ use arrow_array::{ArrayRef, Date32Array, Float64Array, RecordBatch, TimestampSec
 use consilience::data::Tables;
 use consilience::data::read::{Reader, column_names, unreadable_columns};
 use consilience::engine::Silent;
-use consilience::plan::Plan;
+use consilience::plan::{Plan, Room};
 use consilience::run::study_hash;
 use consilience::study::{Overrides, Study, StudyFile};
 use std::sync::Arc;
@@ -99,6 +99,31 @@ fn blanks_separate() {
         &["t.txt, line 3: this line has 3 values, but the header has 2 columns"],
     );
     refused(read_as("t.txt", "a b\n1 \"2\n", &TextFormat::default()), &["line 2", "never closed"]);
+}
+
+/// A spreadsheet says what separates values in a line of its own, and writes columns out that are empty.
+#[test]
+fn files_of_spreadsheets_are_read() {
+    for (text, format) in [
+        ("sep=;\r\na;b\r\n1;2\r\n3;4\r\n", TextFormat::default()),
+        ("\u{feff}sep=\t\na\tb\n1\t2\n3\t4\n", TextFormat::default()),
+        ("sep=,\na;b\n1;2\n3;4\n", TextFormat { decimal: ',', ..TextFormat::default() }),
+        ("sep=,\na|b\n1|2\n3|4\n", TextFormat { delimiter: Some('|'), ..TextFormat::default() }),
+        ("a,b,,\n1,2,, \n3,4,\n", TextFormat::default()),
+        ("a,b,\n1,2\n3,4,\"\"\n", TextFormat::default()),
+        (
+            "a,b,\n1,2,\n3,4,\n",
+            TextFormat { columns: Some(vec!["a".into(), "b".into()]), ..TextFormat::default() },
+        ),
+    ] {
+        let table = read_as("t.csv", text, &format).unwrap();
+        assert_eq!(table.names(), ["a", "b"], "{text:?}");
+        let found = (values(&table, "a"), values(&table, "b"));
+        assert_eq!(found, ("1 3".into(), "2 4".into()), "{text:?}");
+    }
+    // Lines are counted as they stand in the file.
+    let sep = read_as("t.csv", "sep=;\na;b\n1;2;3\n", &TextFormat::default());
+    refused(sep, &["t.csv, line 3: this line has 3 values"]);
 }
 
 #[test]
@@ -281,6 +306,53 @@ fn units_and_dates_are_named() {
     let few = rows(9, ",", |i| format!("P{i}"), "P9");
     assert_eq!(cautions(plan_of(&few, "y ~ x").unwrap()), []);
     assert_eq!(cautions(plan_of(&names.replace('P', ""), "y ~ x").unwrap()), []);
+}
+
+/// Doses and hours are categories where each has rows enough, however these are grouped; but there is a word on many.
+#[test]
+fn few_rows_of_a_unit_are_judged_by_all_rows() {
+    let cautions = |plan: &Plan| -> Vec<(String, String)> {
+        let warnings = plan.warnings.iter();
+        warnings.map(|w| (w.code.clone(), w.message.clone())).collect()
+    };
+    // In 100 files, of which the first has about a dose a row.
+    let dir = Dir::new();
+    for file in 0..100 {
+        let mut text = "y,x\n".to_string();
+        (0..20).for_each(|i| text += &format!("{},{}mg\n", (i + file) % 7, 5 * (i % 15 + 1)));
+        dir.write(&format!("{file:03}.csv"), text);
+    }
+    let study = |path: &str| {
+        let text = format!(
+            "[data]\npath = \"{path}\"\n[[model]]\nformula = \"y ~ x\"\nfamily = \"gaussian\"\n"
+        );
+        StudyFile::parse(&text, &dir.path("study.toml")).unwrap()
+    };
+    let bounded = Room::within(consilience::plan::LEAST_MEMORY, &dir.path("")).unwrap();
+    for room in [Room::default(), bounded] {
+        let plan = Plan::within(study("*.csv"), 1, &room, &Silent).unwrap();
+        assert_eq!((plan.partition.rows, cautions(&plan)), (2000, vec![]));
+    }
+    let few = Plan::new(study("000.csv"), 1, &Silent);
+    refused(few.map(|_| ()), &["line 2, column `x`", "take `mg` out"]);
+
+    let plan_of = |text: &str| plan("d.csv", text, "", "y ~ x");
+    let hour = |i: usize| format!("{}h", i % 24);
+    let hours = cautions(&plan_of(&rows(239, ",", hour, "3h")).unwrap());
+    let message = "`x` is taken for a factor of 24 levels, but `0h` seems to be a number with `h` written to it";
+    assert_eq!(hours, [("many-levels".to_string(), message.to_string())]);
+    refused(plan_of(&rows(110, ",", hour, "3h")).map(|_| ()), &["line 2", "take `h` out"]);
+    let week = |i: usize| format!("2024-{:02}-{:02}", i % 13 % 12 + 1, i % 4 * 7 + 1);
+    let weeks = cautions(&plan_of(&rows(519, ",", week, "2024-01-01")).unwrap());
+    assert!(weeks.len() == 1 && weeks[0].1.contains("seems to be a date"), "{weeks:?}");
+    // Versions, and codes of three numbers.
+    for code in [|i: usize| format!("1.2.{}", i % 25), |i: usize| format!("01-02-{:02}", i % 40)] {
+        assert_eq!(cautions(&plan_of(&rows(199, ",", code, &code(0))).unwrap()), []);
+    }
+    // Numbers with decimal commas are never left at that.
+    let comma = |i: usize| format!("{},5", i % 3);
+    let decimals = plan_of(&rows(500, ";", comma, "1,5"));
+    refused(decimals.map(|_| ()), &["line 2", "`0,5` seems to be a number with a comma"]);
 }
 
 /// The same model under two names.

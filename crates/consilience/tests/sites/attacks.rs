@@ -225,6 +225,91 @@ fn studies_that_differ_by_few_rows_are_refused() {
     assert!(error.unwrap().contains("by 1, fewer than min_rows"));
 }
 
+/// A person without a trial has no part in answers about counts, and one in those about anything else; a person with a weight
+/// or with trials of its own is seen by the sum.
+#[test]
+fn single_trials_and_weights_are_refused() {
+    let with = |names: &str, more: &dyn Fn(usize) -> String| {
+        let hospital = Hospital::new();
+        let text = std::fs::read_to_string(hospital.data()).unwrap();
+        let line = |(i, line): (usize, &str)| match i {
+            0 => format!("{line},{names}\n"),
+            _ => format!("{line},{}\n", more(i)),
+        };
+        let own: String = text.lines().enumerate().map(line).collect();
+        std::fs::write(hospital.data(), own).unwrap();
+        hospital
+    };
+    let counts = models(&[("cbind(k, f) ~ scale(glu)", "logistic")]);
+    let known = models(&[("type ~ scale(glu)", "logistic")]);
+    let (k, f) = (|i: usize| i % 3, |i: usize| (i + i / 7) % 3);
+    let both = |i: usize| k(i) + f(i) > 0;
+    for (absent, differs) in [(0, false), (1, true), (20, false)] {
+        let row = move |i: usize| match i {
+            _ if i <= absent => "0,0".to_string(),
+            // Somebody has a trial in any case.
+            _ if both(i) => format!("{},{}", k(i), f(i)),
+            _ => "1,1".to_string(),
+        };
+        for studies in [[&counts, &known], [&known, &counts]] {
+            let mut hospital = with("k,f", &row);
+            let errors = studies.map(|study| hospital.study(study).1);
+            let refused = errors.iter().flatten().all(|e| e.contains("by 1, fewer than min_rows"));
+            assert!(
+                refused && errors.iter().any(Option::is_some) == differs,
+                "{absent}: {errors:?}"
+            );
+            let logged =
+                |rows: usize| hospital.log.iter().any(|entry| entry.rows_used.count == rows as u64);
+            assert!(logged(67) && logged(67 - absent) != differs, "{absent}");
+        }
+    }
+    let weighted = format!("weights = \"u\"\n{known}");
+    for (weight, guard) in [
+        ((&|i: usize| u8::from(i % 9 == 0) + 1) as &dyn Fn(usize) -> u8, None),
+        (&|i: usize| if i == 5 { 42 } else { 1 }, Some("guard `weights`")),
+        (&|i: usize| if i == 5 { 42 } else { u8::from(i > 20) }, Some("guard `weights`")),
+    ] {
+        let mut hospital = with("u", &|i| weight(i).to_string());
+        let (answered, error) = hospital.study(&weighted);
+        assert_eq!(error.is_some(), guard.is_some(), "{error:?}");
+        assert_eq!(answered.is_empty(), guard.is_some(), "{answered:?}");
+        assert!(error.is_none_or(|e| e.contains(guard.unwrap())));
+    }
+}
+
+/// A small site is no reason to take the doses of all for numbers: that is judged where all rows are known.
+#[test]
+fn a_small_site_does_not_judge_units() {
+    let mut hospital = Hospital::new();
+    let allow = hospital.policy.allow.clone();
+    hospital.policy = Policy { allow, ..Policy::trusting() };
+    let text = std::fs::read_to_string(hospital.data()).unwrap();
+    let dose = |rows: usize| -> String {
+        let line = |(i, line): (usize, &str)| match i {
+            0 => format!("{line},dose\n"),
+            _ => format!("{line},{}mg\n", 5 * (i % 15)),
+        };
+        text.lines().take(rows + 1).enumerate().map(line).collect()
+    };
+    let study = models(&[("type ~ dose", "logistic")]);
+    std::fs::write(hospital.data(), dose(67)).unwrap();
+    assert_eq!(hospital.study(&study).1, None);
+    std::fs::write(hospital.data(), dose(20)).unwrap();
+    hospital.log.clear();
+    let run = hospital.begin(&study);
+    let error = loop {
+        match run.coordinate(&Stop, &Silent) {
+            Err(Error::Waiting(waiting)) => {
+                let bytes = hospital.answer(&waiting.question).unwrap();
+                take_in(&run, hospital.folder.path(), &bytes);
+            }
+            other => break other.unwrap_err().to_string(),
+        }
+    };
+    assert!(error.contains("column `dose`") && error.contains("take `mg` out"), "{error}");
+}
+
 /// What a question file holds.
 type Posed = (Option<Context>, Vec<Question>);
 type Context = (String, Vec<String>, Vec<u32>, Learned, Vec<f64>, bool, Vec<String>);

@@ -166,6 +166,28 @@ fn defaults_are_as_documented() {
     assert_eq!(read.notes(), []);
 }
 
+/// `Gamma` is R's spelling: a family is the same in capitals, and so is the study.
+#[test]
+fn families_are_read_in_any_case() {
+    let study = |family: &str| {
+        parse(&format!("{DATA}[[model]]\nformula = \"y ~ x\"\nfamily = \"{family}\"\n")).unwrap()
+    };
+    for (typed, family) in [
+        ("Gaussian", Family::Gaussian),
+        ("NORMAL", Family::Gaussian),
+        ("Gamma", Family::Gamma),
+        ("Student-t", Family::StudentT),
+        ("NegBin", Family::NegativeBinomial),
+        ("ZIP", Family::ZeroInflatedPoisson),
+    ] {
+        let (read, own) = (study(typed), study(family.name()));
+        assert_eq!((read.models[0].family, read.hash()), (family, own.hash()), "{typed}");
+    }
+    let select = "[select]\noutcome = \"y\"\nfamily = \"Binomial\"\ncandidates = \"a + b\"\n";
+    let study = parse(&format!("{DATA}{select}")).unwrap();
+    assert_eq!(study.select.map(|select| select.family), Some(Family::Logistic));
+}
+
 /// Models go by their formulas, however those are spaced, and by their families where these differ.
 #[test]
 fn models_without_names_are_told_apart() {
@@ -197,6 +219,20 @@ fn models_without_names_are_told_apart() {
         .model("t~x", Family::LogNormal);
     let built: Vec<&str> = built.models.iter().map(|model| &*model.name).collect();
     assert_eq!(built, ["t ~ x (weibull)", "t ~ x (gamma)", "plain", "t ~ x (log-normal)"]);
+    // However it is called, what is in memory is what is read back; and a name that is written is another's no more.
+    let mut study = Study::new().path("d.csv").model("t ~ x", Family::Weibull);
+    study.models.push(ModelSpec::new("t ~ x", Family::LogNormal).named("t ~ x (log-normal)"));
+    let again: Study = serde_json::from_str(&serde_json::to_string(&study).unwrap()).unwrap();
+    assert_eq!((again.hash(), &again), (study.hash(), &study));
+    let named = "[[model]]\nname = \"t ~ x\"\nformula = \"t ~ x\"\nfamily = \"gamma\"\n";
+    let unnamed = "[[model]]\nformula = \"t ~ x\"\nfamily = \"weibull\"\n";
+    let study = parse(&format!("{DATA}{named}{unnamed}")).unwrap();
+    let found: Vec<&str> = study.models.iter().map(|model| &*model.name).collect();
+    assert_eq!(found, ["t ~ x", "t ~ x (weibull)"]);
+    // Thousands are added in no time: each formula is parsed once or twice.
+    let start = std::time::Instant::now();
+    let many = (0..3000).fold(Study::new(), |s, i| s.model(format!("y ~ x{i} + z"), Family::Gamma));
+    assert!(many.models.len() == 3000 && start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
     let twice = format!("{DATA}{MODEL}{}", MODEL.replace("y ~ x", "y~x"));
     let error = file(&twice).unwrap_err().to_string();
     assert!(

@@ -44,17 +44,19 @@ fn is_call(node: &Node, wanted: &str) -> bool {
 
 /// What to write for brms' `time | cens(censored)`, which says 1 where `Surv()` says 0.
 fn cens(time: &Node, right: &Node) -> SyntaxFault {
-    let shown = |node: &Node, or: &str| expr(node).map_or(or.to_string(), |e| e.to_string());
     let censored = match &right.kind {
-        NodeKind::Call(_, arguments) if !arguments.is_empty() => shown(&arguments[0], "censored"),
-        _ => "censored".to_string(),
+        NodeKind::Call(_, arguments) => arguments.first().and_then(|node| expr(node).ok()),
+        _ => None,
     };
-    let event = match censored.strip_prefix("1 - ") {
-        Some(event) => event.to_string(),
-        None if super::super::expr::is_syntactic(&censored) => format!("1 - {censored}"),
-        None => format!("1 - ({censored})"),
+    let censored = censored.unwrap_or_else(|| Expr::Column("censored".to_string()));
+    let event = match censored.bare() {
+        Expr::Binary(Binary::Subtract, one, event) if **one == Expr::Number(1.0) => {
+            event.bare().to_string()
+        }
+        whole @ (Expr::Column(_) | Expr::Call(..)) => format!("1 - {whole}"),
+        whole => format!("1 - ({whole})"),
     };
-    let time = shown(time, "time");
+    let time = expr(time).map_or("time".to_string(), |time| time.to_string());
     SyntaxFault::new(
         right.at,
         format!(

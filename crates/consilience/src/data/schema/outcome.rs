@@ -62,15 +62,19 @@ impl SchemaAgreement<'_> {
         let Expr::Pairing(joint, first, second) = &settled else { return Ok(None) };
         // Both are asked in the same round.
         let is_count = joint.is_count();
-        let own = self.moments(first)?;
+        let own = self.moments(match joint {
+            // Neither bound alone says how long these times are.
+            Pairing::Interval | Pairing::Interval2 => &settled,
+            _ => first,
+        })?;
         let other = if is_count { self.moments(second)? } else { own };
         let (Some(mut own), Some(other)) = (own, other) else { return Ok(None) };
         if is_count && own.rows > 0 {
             let all = if *joint == Pairing::Counts { own.mean + other.mean } else { other.mean };
             // Beyond 0 and 1 some row is wrong, which its shard will say.
             let share = if all > 0.0 { own.mean / all } else { 0.0 };
-            // Every trial is an observation; rounding has no part in whole numbers.
-            own.weight = (own.weight * all).round();
+            // Every trial is an observation.
+            own.weight = nearly_whole(own.weight * all);
             (own.mean, own.m2) = (share, (share * (1.0 - share)).max(0.0) * own.weight);
         }
         Response::new(text, ResponseKind::Pairing, settled, own).map(Some)
@@ -87,6 +91,12 @@ impl SchemaAgreement<'_> {
         let Some(found) = self.levels(inner)? else { return Ok(None) };
         leveled(text, settled.clone(), &inner.to_string(), stated, &found).map(Some)
     }
+}
+
+/// The number without what rounding has made of a whole one.
+fn nearly_whole(x: f64) -> f64 {
+    let whole = x.round();
+    if (x - whole).abs() <= 1e-9 * x.abs() { whole } else { x }
 }
 
 /// The moments of 1 for the level of this name, if there is one, and 0 for the others.
@@ -179,4 +189,23 @@ fn classes(text: &str, expr: Expr, levels: Levels) -> Result<Response> {
     }
     let moments = two_valued(&levels, names.get(1).map(String::as_str));
     Response::new(text.to_string(), ResponseKind::Classes { levels: names }, expr, moments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_rounding_is_rounded_away() {
+        for (x, rounded) in [
+            (1_234_567.0 * (1.0 / 3.0) * 3.0, 1_234_567.0),
+            (49.999_999_999_999_9, 50.0),
+            (4.5, 4.5),
+            (0.3, 0.3),
+            (1e-12, 1e-12),
+            (0.0, 0.0),
+        ] {
+            assert_eq!(nearly_whole(x), rounded);
+        }
+    }
 }

@@ -180,7 +180,7 @@ impl Search {
         let (mut stepped, mut seen_around, mut is_there) = (None, None, true);
         if let (Some(climber), Some(at)) = (climber, at) {
             let z = climber.asked_z().to_vec();
-            self.peaks.clear();
+            let guess = std::mem::take(&mut self.peaks).pop();
             let expansion = self.coordinates.expand(&z, &self.coordinates.theta(&z), &at, 1.0);
             let mode = mode_at(&z, &expansion).filter(|_| expansion.value.is_finite());
             let limit = match around {
@@ -190,7 +190,7 @@ impl Search {
                 None => ARRIVED,
             };
             let Some(mode) = mode.filter(|mode| mode.decrement < limit) else {
-                return self.not_there(climber, &at, draws, thetas, log_f);
+                return self.not_there(climber, guess, &at, draws, thetas, log_f);
             };
             let step = mode.factor.solve(&expansion.gradient);
             stepped = Some(z.iter().zip(&step).map(|(z, s)| z + s).collect::<Vec<f64>>());
@@ -232,15 +232,16 @@ impl Search {
     fn not_there(
         &mut self,
         mut climber: Climber,
+        guess: Option<Mode>,
         at: &Expansion,
         draws: Draws,
         thetas: Arc<Matrix>,
         log_f: &[f64],
     ) -> Result<Wish> {
         if self.rounds_left() == 0 {
-            if let Some(mode) = climber.so_far() {
-                self.reached(0, mode);
-            }
+            // How far it is from a guess to the peak nobody knows. The point that was asked about is neither of these.
+            let unknown = |guess| Mode { decrement: f64::INFINITY, ..guess };
+            self.peaks.extend(climber.so_far().or(guess.map(unknown)));
             self.take_in(draws, thetas, log_f)?;
             return self.judged();
         }

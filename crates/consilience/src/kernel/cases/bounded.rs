@@ -223,8 +223,8 @@ fn bounds<C: Cpu, const CUT: bool>(
     } else {
         ((at.y - eta) * own[0], (at.z - at.y) * own[0])
     };
-    // Bounds that meet in rounding would leave nothing between them.
-    (near(cpu, l), near(cpu, gap).max(cpu.splat(1e-290)))
+    // Bounds that meet in rounding would leave nothing between them. (What is no number stays so in this order.)
+    (near(cpu, l), cpu.splat(1e-290).max(near(cpu, gap)))
 }
 
 impl<D: Distribution, const CUT: bool> CaseLaw for Between<D, CUT> {
@@ -319,7 +319,8 @@ impl Distribution for LogisticNoise {
     }
 
     fn of_gap(gap: f64) -> f64 {
-        libm::log(-libm::expm1(-gap.max(1e-290)))
+        let apart = if gap < 1e-290 { 1e-290 } else { gap };
+        libm::log(-libm::expm1(-apart))
     }
 
     #[inline(always)]
@@ -447,7 +448,8 @@ impl Distribution for NormalNoise {
             * exp2(cpu, lift * cpu.splat(LOG2_E))
             * (middle * middle - one).fma(width * cpu.splat(1.0 / 24.0), one);
         let near = cpu.splat(NARROW) - gap * (one + m);
-        let inside = near.pick(by_middle * under, inside).max(cpu.splat(1e-300) * under);
+        let inside = near.pick(by_middle * under, inside);
+        let inside = (cpu.splat(1e-300) * under).max(inside);
         // φ(u)/P, which is above −u, and φ(l)/P.
         let density = cpu.splat(DENSITY_AT_0) * under / inside;
         let in_top = at_top * density;
@@ -524,7 +526,7 @@ impl Distribution for GumbelNoise {
     fn between<C: Cpu>(cpu: C, l: C::V, gap: C::V) -> Span<C::V> {
         let (zero, one) = (cpu.splat(0.0), cpu.splat(1.0));
         let w = exp(cpu, l);
-        let step = cpu.splat(1e148).min(w * expm1(cpu, gap)).max(cpu.splat(1e-290));
+        let step = cpu.splat(1e-290).max(cpu.splat(1e148).min(w * expm1(cpu, gap)));
         let far = w + step;
         let [part, first, second] = rest(cpu, step);
         let shift = first * step - w;

@@ -32,6 +32,12 @@ fn residual<C: Cpu>(cpu: C, eta: C::V, y: C::V, inverse_sd: C::V) -> C::V {
     cpu.splat(1e150).min(cpu.splat(-1e150).max((y - eta) * inverse_sd))
 }
 
+/// r²/ν within reach of 1 + r²/ν.
+#[inline(always)]
+fn squared_over<C: Cpu>(cpu: C, r: C::V, inverse_df: C::V) -> C::V {
+    cpu.splat(1e300).min(r * r * inverse_df)
+}
+
 impl CaseLaw for StudentT {
     /// 1/σ, ν and 1/ν.
     fn prepare([a, b]: [f64; 2]) -> Own {
@@ -44,7 +50,7 @@ impl CaseLaw for StudentT {
         let [inverse_sd, df, inverse_df, _] = *own;
         let r = residual(cpu, eta, at.y, inverse_sd);
         let half = (df + cpu.splat(1.0)) * cpu.splat(-0.5);
-        LawParts::line(cpu, half * log_of_1_and(cpu, r * r * inverse_df))
+        LawParts::line(cpu, half * log_of_1_and(cpu, squared_over(cpu, r, inverse_df)))
     }
 
     #[inline(always)]
@@ -53,7 +59,7 @@ impl CaseLaw for StudentT {
         let (one, two, half) = (cpu.splat(1.0), cpu.splat(2.0), cpu.splat(0.5));
         let zero = cpu.splat(0.0);
         let r = residual(cpu, eta, at.y, inverse_sd);
-        let q = r * r * inverse_df;
+        let q = squared_over(cpu, r, inverse_df);
         let log = log_of_1_and(cpu, q);
         let t = one / (one + q);
         // q/(1 + q), which at most is 1.
@@ -309,8 +315,8 @@ impl CaseLaw for ZeroInflated {
         let (zero, mean) = (cpu.splat(0.0), exp(cpu, eta));
         let w = own[0] + mean;
         let e = exp2_of_negative(cpu, w.neg_abs() * cpu.splat(LOG2_E));
-        // Where w is above 0, −μ + w is a, however large μ is.
-        let line = w.pick(own[0], zero - mean);
+        // Where w is above 0, −μ + w is a, however large μ is. What is no number stays so.
+        let line = w.pick(own[0], zero - mean) + (w - w);
         LawParts { over: cpu.splat(1.0) + e, ..LawParts::line(cpu, line) }
     }
 

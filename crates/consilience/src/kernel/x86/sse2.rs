@@ -24,7 +24,7 @@ impl Cpu for Sse2 {
 
     #[inline(always)]
     fn splat(self, x: f64) -> Double128 {
-        // SAFETY: SSE2, as above; so below.
+        // SAFETY: SSE2 is a part of x86-64.
         let x = unsafe { _mm_set1_pd(x) };
         Double128(x, x, x, x)
     }
@@ -32,7 +32,7 @@ impl Cpu for Sse2 {
     #[inline(always)]
     fn load(self, x: &Lanes) -> Double128 {
         let at = x.as_ptr();
-        // SAFETY: all loads lie within the eight doubles.
+        // SAFETY: SSE2 is a part of x86-64, and all loads lie within the eight doubles.
         unsafe {
             Double128(
                 _mm_loadu_pd(at),
@@ -60,6 +60,7 @@ impl Add for Double128 {
     type Output = Double128;
     #[inline(always)]
     fn add(self, other: Double128) -> Double128 {
+        // SAFETY: SSE2 is a part of x86-64.
         self.with(other, |a, b| unsafe { _mm_add_pd(a, b) })
     }
 }
@@ -68,6 +69,7 @@ impl Sub for Double128 {
     type Output = Double128;
     #[inline(always)]
     fn sub(self, other: Double128) -> Double128 {
+        // SAFETY: SSE2 is a part of x86-64.
         self.with(other, |a, b| unsafe { _mm_sub_pd(a, b) })
     }
 }
@@ -76,6 +78,7 @@ impl Mul for Double128 {
     type Output = Double128;
     #[inline(always)]
     fn mul(self, other: Double128) -> Double128 {
+        // SAFETY: SSE2 is a part of x86-64.
         self.with(other, |a, b| unsafe { _mm_mul_pd(a, b) })
     }
 }
@@ -84,6 +87,7 @@ impl Div for Double128 {
     type Output = Double128;
     #[inline(always)]
     fn div(self, other: Double128) -> Double128 {
+        // SAFETY: SSE2 is a part of x86-64.
         self.with(other, |a, b| unsafe { _mm_div_pd(a, b) })
     }
 }
@@ -92,7 +96,7 @@ impl Vector for Double128 {
     #[inline(always)]
     fn store(self, out: &mut Lanes) {
         let at = out.as_mut_ptr();
-        // SAFETY: all stores lie within the eight doubles.
+        // SAFETY: SSE2 is a part of x86-64, and all stores lie within the eight doubles.
         unsafe {
             _mm_storeu_pd(at, self.0);
             _mm_storeu_pd(at.add(2), self.1);
@@ -108,29 +112,37 @@ impl Vector for Double128 {
 
     #[inline(always)]
     fn min(self, other: Double128) -> Double128 {
+        // SAFETY: SSE2 is a part of x86-64.
         self.with(other, |a, b| unsafe { _mm_min_pd(a, b) })
     }
 
     #[inline(always)]
     fn max(self, other: Double128) -> Double128 {
+        // SAFETY: SSE2 is a part of x86-64.
         self.with(other, |a, b| unsafe { _mm_max_pd(a, b) })
     }
 
     #[inline(always)]
     fn neg_abs(self) -> Double128 {
+        // SAFETY: SSE2 is a part of x86-64.
         self.each(|a| unsafe { _mm_or_pd(a, _mm_set1_pd(-0.0)) })
     }
 
     #[inline(always)]
     fn pick(self, yes: Double128, no: Double128) -> Double128 {
+        // SAFETY: SSE2 is a part of x86-64.
         let mask = self.each(|a| unsafe { _mm_cmpge_pd(a, _mm_setzero_pd()) });
+        // SAFETY: SSE2 is a part of x86-64.
         let yes = mask.with(yes, |mask, yes| unsafe { _mm_and_pd(mask, yes) });
+        // SAFETY: SSE2 is a part of x86-64.
         let no = mask.with(no, |mask, no| unsafe { _mm_andnot_pd(mask, no) });
+        // SAFETY: SSE2 is a part of x86-64.
         yes.with(no, |yes, no| unsafe { _mm_or_pd(yes, no) })
     }
 
     #[inline(always)]
     fn round(self) -> Double128 {
+        // SAFETY: SSE2 is a part of x86-64.
         self.each(|a| unsafe {
             let round = _mm_set1_pd(ROUND);
             _mm_sub_pd(_mm_add_pd(a, round), round)
@@ -139,6 +151,7 @@ impl Vector for Double128 {
 
     #[inline(always)]
     fn scale(self, k: Double128) -> Double128 {
+        // SAFETY: SSE2 is a part of x86-64.
         self.with(k, |a, k| unsafe {
             let bits = _mm_castpd_si128(_mm_add_pd(k, _mm_set1_pd(ROUND + 1023.0)));
             _mm_mul_pd(a, _mm_castsi128_pd(_mm_slli_epi64::<52>(bits)))
@@ -147,16 +160,19 @@ impl Vector for Double128 {
 
     #[inline(always)]
     fn split(self) -> (Double128, Double128) {
+        // SAFETY: SSE2 is a part of x86-64.
         let biased = self.each(|a| unsafe {
             let lift = _mm_set1_epi64x(ONE.wrapping_sub(ROOT_HALF_BITS as i64));
             let lifted = _mm_add_epi64(_mm_castpd_si128(a), lift);
             _mm_castsi128_pd(_mm_srli_epi64::<52>(lifted))
         });
+        // SAFETY: SSE2 is a part of x86-64.
         let k = biased.each(|biased| unsafe {
             let whole = _mm_set1_epi64x(TWO_52_BITS as i64);
             let whole = _mm_or_si128(_mm_castpd_si128(biased), whole);
             _mm_sub_pd(_mm_castsi128_pd(whole), _mm_set1_pd(TWO_52_BIASED))
         });
+        // SAFETY: SSE2 is a part of x86-64.
         let m = self.with(biased, |a, biased| unsafe {
             let exponent = _mm_slli_epi64::<52>(_mm_castpd_si128(biased));
             let rest = _mm_sub_epi64(_mm_castpd_si128(a), exponent);

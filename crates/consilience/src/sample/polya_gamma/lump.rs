@@ -83,6 +83,15 @@ impl LumpTable {
         for i in 1..count - 1 {
             nodes[i].rest_slope = 0.5 * (nodes[i + 1].rest - nodes[i - 1].rest);
         }
+        // A parabola through the last three, at either end.
+        let at_end = |a: f64, b: f64, c: f64| 2.0 * b - 1.5 * a - 0.5 * c;
+        let rest = |i: usize| nodes[i].rest;
+        let (first, last) = (
+            at_end(rest(0), rest(1), rest(2)),
+            -at_end(rest(count - 1), rest(count - 2), rest(count - 3)),
+        );
+        nodes[0].rest_slope = first;
+        nodes[count - 1].rest_slope = last;
         let home = |i: usize| {
             let z = i as f64 / HOMES;
             let q = mean(z * z);
@@ -505,8 +514,8 @@ mod tests {
         for n in [3_u32, 4, 5, 9, 20, 60, 200, 512] {
             let size = f64::from(n);
             let lump = |z: f64| Lump { n: size, inverse: 1.0 / size, half_z2: 0.5 * z * z };
-            for i in 0..400 {
-                let place = (f64::from(i) + 0.37) / 400.0 * last;
+            let among = (0..400).map(|i| (f64::from(i) + 0.37) / 400.0 * last);
+            for place in among.chain([0.5, last - 0.5]) {
                 let (q, height) = table.height(&lump(1.0), place).expect("within the table");
                 let exact = Saddlepoint::new(q);
                 let rest = exact.log_rest(size, q);

@@ -7,7 +7,7 @@ mod isolate;
 
 use super::policy::{Policy, refuse};
 use crate::data::{Design, Expr, Recipe, Request, ResponseKind, Table, Variable};
-use crate::model::Family;
+use crate::model::{Family, observations};
 use crate::question::{Describe, Points, Question};
 use crate::{Error, Result};
 use isolate::isolated_rows;
@@ -66,6 +66,13 @@ pub(super) fn facts(table: &Table, asked: &Describe, policy: &Policy) -> Result<
         Some(name) => table.column(name)?.numbers(),
         None => None,
     };
+    if let Some(weights) = &weights {
+        let counted: Vec<f64> = weights.iter().copied().filter(|w| *w > 0.0).collect();
+        let few = rare(&counted);
+        if (1..least).contains(&few) {
+            return guard("weights", few_weights(few, least));
+        }
+    }
     for request in &asked.requests {
         let own;
         let expr = match request {
@@ -107,7 +114,7 @@ pub(super) fn inspect(
     recipe: &Arc<Recipe>,
     policy: &Policy,
 ) -> Result<Inspected> {
-    let design = counted(recipe.design(table)?);
+    let design = counted(family, recipe.design(table)?);
     let (rows, least) = (design.response.len(), policy.min_rows as usize);
     if rows < least {
         return guard("rows", format!("{rows} rows have a weight above 0, and min_rows = {least}"));
@@ -129,8 +136,15 @@ pub(super) fn inspect(
     }
     let text = &recipe.response.text;
     let few = |values: &[f64]| Some(rare(values)).filter(|few| (1..least).contains(few));
-    // Of classes both are counted; of numbers the few that are not like the rest.
-    if let Some(few) = few(&design.response) {
+    // Of classes both are counted; of numbers, and of trials, the few that are not like the rest.
+    let trials = design.second.as_deref().filter(|_| family.is_binary()).and_then(few);
+    // Whoever knows what all other rows count has what these few do by the sum.
+    let weights = design.weights.as_deref().and_then(few);
+    let both = observations(family, &design).as_deref().and_then(few);
+    if let Some(few) = weights.or(both.filter(|_| trials.is_none())) {
+        return guard("weights", few_weights(few, least));
+    }
+    if let Some(few) = few(&design.response).or(trials) {
         return guard(
             "outcome",
             format!(
@@ -175,6 +189,10 @@ pub(super) fn inspect(
         }
     }
     Ok(Inspected { family, recipe: recipe.clone(), design })
+}
+
+fn few_weights(few: usize, least: usize) -> String {
+    format!("all rows but {few} have one weight, and min_rows = {least}")
 }
 
 /// Refuses by a guard of this name.
@@ -223,25 +241,26 @@ fn rare_kind(family: Family, design: &Design, least: usize) -> Option<usize> {
     let mut counts: std::collections::BTreeMap<u64, usize> = Default::default();
     pairs().map(kind).for_each(|kind| *counts.entry(kind).or_default() += 1);
     if family.is_binary() {
-        let successes = pairs().map(|(k, _)| k).sum::<f64>() as usize;
-        let failures = pairs().map(|(k, n)| n - k).sum::<f64>() as usize;
+        // A single person may have many of them.
+        let successes = pairs().filter(|(k, _)| **k > 0.0).count();
+        let failures = pairs().filter(|(k, n)| n > k).count();
         counts.extend([(1, successes), (2, failures)]);
     }
     counts.into_values().find(|count| (1..least).contains(count))
 }
 
-/// The rows of weight 0 left out.
-fn counted(design: Design) -> Design {
-    let Some(weights) = &design.weights else { return design };
+/// Rows that are no observation left out: of weight 0, or without a trial.
+fn counted(family: Family, design: Design) -> Design {
+    let Some(counts) = observations(family, &design) else { return design };
     let keep = |values: &[f64]| -> Vec<f64> {
-        values.iter().zip(weights).filter(|(_, w)| **w > 0.0).map(|(x, _)| *x).collect()
+        values.iter().zip(counts.iter()).filter(|(_, w)| **w > 0.0).map(|(x, _)| *x).collect()
     };
     Design {
         columns: design.columns.iter().map(|c| keep(c)).collect(),
         response: keep(&design.response),
         second: design.second.as_deref().map(keep),
         offset: design.offset.as_deref().map(keep),
-        weights: Some(keep(weights)),
+        weights: design.weights.as_deref().map(keep),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the columns of data that nobody has described yet can be in a model.
 
-use crate::data::misread::{FEW, is_written};
+use crate::data::misread::{FEW, Misread};
 use crate::data::table::{Column, MISSING};
 use crate::data::{Expr, literal, parse_number};
 use crate::error::clip;
@@ -78,6 +78,14 @@ impl Profile {
         whole && self.distinct() == self.present
     }
 
+    /// Whether these words are numbers with a unit, or dates.
+    fn are_written(&self, levels: &[String]) -> bool {
+        Misread::of_written("", levels).is_some_and(|mut found| {
+            found.judge(self.present);
+            found.certain
+        })
+    }
+
     /// The column as a term, and how many coefficients that makes; or why it had better be none.
     pub(super) fn term(&self, name: &str) -> std::result::Result<(String, usize), String> {
         refuse_name(name)?;
@@ -92,7 +100,7 @@ impl Profile {
                 refuse_extreme(values)?;
                 Ok((format!("scale({column})"), 1))
             }
-            ColumnValues::Words(levels, _) if is_written(levels, self.present) => {
+            ColumnValues::Words(levels, _) if self.are_written(levels) => {
                 Err("it is text that seems to be numbers with a unit, or dates; make numbers of it"
                     .into())
             }
