@@ -11,19 +11,21 @@
 //! between them: so only its error, and that of the draws at each node, is in the result.
 
 use super::exact::{Exact, is_sought};
+use super::frame::{Frame, NodeQuestion, likelihood};
+use super::ground_of;
 use super::null_point::{NullSearch, informative};
 use super::over_g::{grid, integral};
 use super::{Combination, CombineDiagnostics, Evidence, Next, PosteriorDraws, Setting};
-use super::{ground_of, statistics};
 use crate::estimate::{Estimate, Weighted};
 use crate::math::proposal::Kinship;
-use crate::math::{Cholesky, Matrix, log_sum_exp};
-use crate::model::{GSpread, Joint, Model, Prior};
-use crate::question::{Answer, Answers, Climb, Expand, Locate, Points, Question, Weigh};
+use crate::math::{Matrix, log_sum_exp};
+use crate::model::{Family, GSpread, Joint, Model};
+use crate::question::{Answers, Climb, Expand, Locate, Points, Question};
 use crate::study::Schedule;
 use crate::target::Expansion;
 use crate::{Error, Level, Result};
 use libm::log;
+use std::f64::consts::LN_2;
 use std::sync::Arc;
 
 /// Nodes over g.
@@ -35,11 +37,15 @@ const LEAST_ROUNDS: usize = 2;
 /// How far below its peak the integrand over v counts, in nats.
 const LOW: f64 = 14.0;
 
-/// The integrand over v falls at least as e^(−v/2) does; where it does not fall like this, it has no integral.
-const FLAT: f64 = -0.25;
+/// Where g is large its likelihood goes as a whole power of √g, at most the first: by this slope over v, that is told
+/// from the 0th.
+const RISING: f64 = 0.25;
 
-/// A column of which less than this share is its own is determined by those before it.
-const DETERMINED: f64 = 1e-10;
+/// From here on g is large, in units in which the information without coefficients is 1.
+const LARGE: f64 = 100.0;
+
+/// Over how much of v that slope is taken at least: evidences have errors.
+const LEVER: f64 = 4.0;
 
 /// The combination of one model.
 pub(super) struct GMixture {
@@ -76,17 +82,6 @@ struct Climbing {
     asked: Expand,
 }
 
-/// How a model's parameters come of those with independent priors.
-struct Frame {
-    /// θ = Aγ.
-    ways: Matrix,
-    /// The intercept's number among the free parameters, and whether its prior is flat.
-    intercept: usize,
-    flat: bool,
-    /// The model whose shards are asked.
-    model: Arc<Model>,
-}
-
 /// The models at every node, and what each waits for.
 struct Nodes {
     frame: Frame,
@@ -94,6 +89,8 @@ struct Nodes {
     /// Eigenvalues and slopes of the parabola: see [`Nodes::approximate`].
     parabola: Vec<(f64, f64)>,
     nodes: Vec<GNode>,
+    /// The greatest log likelihood that was met.
+    best: f64,
 }
 
 struct GNode {
@@ -102,12 +99,6 @@ struct GNode {
     machine: Exact,
     asked: Vec<NodeQuestion>,
     evidence: Option<Box<Evidence>>,
-}
-
-/// A question to shards, with the points that the node asked about.
-enum NodeQuestion {
-    Expand(Expand, Arc<Matrix>),
-    Weigh(Weigh, Arc<Matrix>),
 }
 
 /// Whether this is how a model is combined.
@@ -227,7 +218,7 @@ impl GMixture {
             Some(located) => frame.parabola(located),
             None => vec![(1.0, 0.0); p],
         };
-        let mut all = Nodes { frame, spread, parabola, nodes: Vec::new() };
+        let mut all = Nodes { frame, spread, parabola, nodes: Vec::new(), best: f64::NEG_INFINITY };
         for (k, v) in all.places().into_iter().enumerate() {
             let g = spread.g(v);
             let model = Arc::new(all.frame.whitened(k, g));
@@ -256,7 +247,9 @@ impl GMixture {
             for asked in std::mem::take(&mut node.asked) {
                 let answer = answers.next();
                 let answer = answer.ok_or_else(|| Error::numeric("a question has no answer"))?;
-                own.push(Answers::Sum(all.frame.back(&node.model, asked, answer)?));
+                let (answer, best) = all.frame.back(&node.model, asked, answer)?;
+                all.best = all.best.max(best);
+                own.push(Answers::Sum(answer));
             }
             match node.machine.next(own)? {
                 Next::Done(evidence) => node.evidence = Some(evidence),
@@ -277,16 +270,17 @@ impl GMixture {
     }
 
     fn finish(&self, all: Nodes) -> Result<Evidence> {
-        let Nodes { frame, spread, parabola, nodes } = all;
-        let places: Vec<f64> = nodes.iter().map(|node| node.v).collect();
-        let evidences: Vec<Evidence> =
-            nodes.into_iter().filter_map(|node| node.evidence).map(|e| *e).collect();
-        let log_zs: Vec<Estimate> = evidences.iter().map(|e| e.log_z).collect();
-        if frame.flat && does_not_end(&spread, &places, &log_zs) {
+        let known = all.nodes.iter().filter_map(|node| node.evidence.as_ref());
+        let log_zs: Vec<Estimate> = known.map(|evidence| evidence.log_z).collect();
+        if all.frame.flat && does_not_end(&all, self.setting.model.family(), &log_zs) {
             return Err(Error::numeric(
                 "the evidence is infinite: the columns tell the two kinds of rows apart without a miss, so that with a flat intercept the likelihood grows with g as fast as this mixture of g falls; give the intercept a proper prior, as in intercept = \"normal(0, 2.5)\", or the coefficients \"hyper-g(4)\" or a prior of their own",
             ));
         }
+        let Nodes { frame, spread, parabola, nodes, .. } = all;
+        let places: Vec<f64> = nodes.iter().map(|node| node.v).collect();
+        let evidences: Vec<Evidence> =
+            nodes.into_iter().filter_map(|node| node.evidence).map(|e| *e).collect();
         let (log_z, shares) = integral(&spread, &parabola, &places, &log_zs);
         let d = frame.ways.rows();
         let (mut mean, mut covariance) = (vec![0.0; d], Matrix::zeros(d, d));
@@ -333,165 +327,25 @@ impl GMixture {
     }
 }
 
-impl Frame {
-    /// By the information where only the intercept is not 0.
-    fn new(model: &Arc<Model>, joint: &Joint, null: &Expansion) -> Result<Frame> {
-        let (ground, intercept) = ground_of(model, joint)?;
-        let d = model.dim();
-        let others: Vec<usize> = (0..d).filter(|&j| j != intercept).collect();
-        let own = -null.hessian[(intercept, intercept)];
-        let means: Vec<f64> = others.iter().map(|&j| -null.hessian[(intercept, j)] / own).collect();
-        let p = others.len();
-        let mut metric = Matrix::zeros(p, p);
-        for (a, &i) in others.iter().enumerate() {
-            for (b, &j) in others.iter().enumerate() {
-                metric[(a, b)] = -null.hessian[(i, j)] - own * means[a] * means[b];
-            }
-        }
-        let names: Vec<&str> = model.free().map(|p| p.name.as_str()).collect();
-        let raw: Vec<f64> = others.iter().map(|&j| -null.hessian[(j, j)]).collect();
-        let determined = |j: usize| {
-            let group = joint.group().map_or_else(String::new, |(group, _)| group.to_string());
-            statistics::determined(model, &group, names[others[j]])
-        };
-        if let Some(j) = first_determined(&metric, &raw) {
-            return Err(determined(j));
-        }
-        let Some(factor) = Cholesky::new(&metric) else {
-            return Err(determined(p.saturating_sub(1)));
-        };
-        // L⁻ᵀ.
-        let inverse = factor.inverse_lower().transpose();
-        let mut ways = Matrix::zeros(d, d);
-        ways[(intercept, intercept)] = 1.0;
-        for (a, &i) in others.iter().enumerate() {
-            for (b, &j) in others.iter().enumerate() {
-                ways[(i, j)] = inverse[(a, b)];
-                ways[(intercept, j)] -= means[a] * inverse[(a, b)];
-            }
-        }
-        Ok(Frame { ways, intercept, flat: ground.level.is_none(), model: model.clone() })
-    }
-
-    /// The model of (δ, level) at this g. Its name gives it random streams of its own.
-    fn whitened(&self, number: usize, g: f64) -> Model {
-        let mut model = Model::clone(&self.model);
-        model.name = format!("{} at g {number}", model.name);
-        let free = model.parameters.iter_mut().filter(|p| p.prior.fixed().is_none());
-        for (number, parameter) in free.enumerate() {
-            if number != self.intercept {
-                parameter.prior = Prior::Normal { mean: 0.0, sd: g.sqrt() };
-            }
-        }
-        model
-    }
-
-    /// The likelihood's parabola as one of δ alone: eigenvalues of its precision, and the slope along each.
-    fn parabola(&self, located: &Expansion) -> Vec<(f64, f64)> {
-        let turned = self.turned(located);
-        let i = self.intercept;
-        let own = -turned.hessian[(i, i)];
-        let others: Vec<usize> = (0..self.ways.rows()).filter(|&j| j != i).collect();
-        let p = others.len();
-        let mut precision = Matrix::zeros(p, p);
-        let mut slope = vec![0.0; p];
-        for (a, &j) in others.iter().enumerate() {
-            let along = turned.hessian[(i, j)] / own;
-            slope[a] = turned.gradient[j] + along * turned.gradient[i];
-            for (b, &k) in others.iter().enumerate() {
-                precision[(a, b)] = -turned.hessian[(j, k)] - along * turned.hessian[(i, k)];
-            }
-        }
-        if p == 0 {
-            return Vec::new();
-        }
-        let (values, vectors) = precision.symmetric_eigen();
-        let along = |m: usize| (0..p).map(|a| vectors[(m, a)] * slope[a]).sum();
-        (0..p).map(|m| (values[m].max(1e-12), along(m))).collect()
-    }
-
-    /// An expansion in γ of what has this one in θ.
-    fn turned(&self, at: &Expansion) -> Expansion {
-        let back = self.ways.transpose();
-        Expansion {
-            value: at.value,
-            gradient: back.times(&at.gradient),
-            hessian: back.product(&at.hessian).product(&self.ways),
-        }
-    }
-
-    /// A node's question as shards understand it.
-    fn forth(&self, question: Question) -> Result<(Question, NodeQuestion)> {
-        let there = |points: &Points| {
-            let thetas = Arc::new(points.thetas.product(&self.ways.transpose()));
-            vec![Points { model: self.model.clone(), share: points.share, thetas, rule: None }]
-        };
-        match &question {
-            Question::Expand(Expand(points)) if points.len() == 1 => {
-                let asked = Expand(there(&points[0]));
-                Ok((asked.clone().into(), NodeQuestion::Expand(asked, points[0].thetas.clone())))
-            }
-            Question::Weigh(Weigh(points)) if points.len() == 1 => {
-                let asked = Weigh(there(&points[0]));
-                Ok((asked.clone().into(), NodeQuestion::Weigh(asked, points[0].thetas.clone())))
-            }
-            other => Err(Error::numeric(format!("`{}` has no answer here", other.kind()))),
-        }
-    }
-
-    /// What shards say, as the node understands it: under its priors in the place of the model's own.
-    fn back(&self, node: &Model, asked: NodeQuestion, answer: Answers) -> Result<Answer> {
-        let (plain, own) = (self.model.free_priors(), node.free_priors());
-        let counts = |j: usize| !(self.flat && j == self.intercept);
-        match asked {
-            NodeQuestion::Expand(question, points) => {
-                let (mut sums, _) = answer.sum(&question)?;
-                for (k, at) in sums[0].iter_mut().enumerate() {
-                    let theta = question.0[0].thetas.row(k);
-                    *at = self.turned(&likelihood(&self.model, theta, at.clone()));
-                    for (j, prior) in own.iter().enumerate().filter(|(j, _)| counts(*j)) {
-                        let (value, slope, bend) = prior.expand(points[(k, j)]);
-                        at.value += value;
-                        at.gradient[j] += slope;
-                        at.hessian[(j, j)] += bend;
-                    }
-                }
-                Ok(Answer::Expand(Box::new(sums)))
-            }
-            NodeQuestion::Weigh(question, points) => {
-                let (mut sums, _) = answer.sum(&question)?;
-                for (k, value) in sums[0].iter_mut().enumerate() {
-                    let theta = question.0[0].thetas.row(k);
-                    let plain = plain.iter().zip(theta).map(|(prior, &x)| prior.log_density(x));
-                    let own = own.iter().enumerate().filter(|(j, _)| counts(*j));
-                    let own = own.map(|(j, prior)| prior.log_density(points[(k, j)]));
-                    *value += own.sum::<f64>() - plain.sum::<f64>();
-                }
-                Ok(Answer::Weigh(Box::new(sums)))
-            }
-        }
-    }
-}
-
-/// Whether the integrand over v does not fall where g is largest. The likelihood of g falls there at least as fast as
-/// √g does, or does not rise, unless the data leave a direction open in which the level can go along, which makes it rise.
-fn does_not_end(spread: &GSpread, places: &[f64], log_zs: &[Estimate]) -> bool {
-    let [.., (a, one), (b, other)] = &places.iter().zip(log_zs).collect::<Vec<_>>()[..] else {
+/// Whether the integral over g has no end under a flat level. That and p coefficients have p + 1 dimensions. The
+/// likelihood of g goes as g^((k − p)/2), k being those in which the likelihood of the rows stays far out: so it rises
+/// only where the columns tell the two kinds of rows apart, and then as √g, which tails that fall as fast do not bound.
+fn does_not_end(all: &Nodes, family: Option<Family>, log_zs: &[Estimate]) -> bool {
+    if all.spread.tail().is_none_or(|tail| tail < -0.5) {
         return false;
-    };
-    let height = |v: f64, log_z: &Estimate| spread.log_density(v) + log_z.value;
-    (height(**b, other) - height(**a, one)) / (*b - *a) > FLAT
+    }
+    // Where all rows together are likelier than ½ each of them is: that tells them apart.
+    let apart = family.is_some_and(Family::is_binary) && all.best > -LN_2;
+    apart || rises(&all.spread, &all.nodes, log_zs)
 }
 
-/// An expansion of a model's log density without its priors, which only stand in for others.
-fn likelihood(model: &Model, theta: &[f64], mut at: Expansion) -> Expansion {
-    for (j, prior) in model.free_priors().iter().enumerate() {
-        let (value, slope, bend) = prior.expand(theta[j]);
-        at.value -= value;
-        at.gradient[j] -= slope;
-        at.hessian[(j, j)] -= bend;
-    }
-    at
+/// Whether the likelihood of g rises where g is largest.
+fn rises(spread: &GSpread, nodes: &[GNode], log_zs: &[Estimate]) -> bool {
+    let all: Vec<(f64, f64)> =
+        nodes.iter().map(|node| node.v).zip(log_zs.iter().map(|z| z.value)).collect();
+    let Some(((high, last), before)) = all.split_last() else { return false };
+    let other = before.iter().rev().find(|(v, _)| *v <= high - LEVER && spread.g(*v) > LARGE);
+    other.is_some_and(|(v, value)| (last - value) / (high - v) > RISING)
 }
 
 impl Nodes {
@@ -528,27 +382,6 @@ fn joined(frame: &Frame, evidences: Vec<Evidence>, shares: &[f64]) -> Option<Pos
         kinship: Kinship::Strangers,
         controls: Vec::new(),
     }))
-}
-
-/// The first column of which nothing is its own, given those before it and the intercept; `raw` are the squares of the
-/// columns as they are.
-fn first_determined(metric: &Matrix, raw: &[f64]) -> Option<usize> {
-    let p = metric.rows();
-    let mut left = metric.clone();
-    for k in 0..p {
-        let pivot = left[(k, k)];
-        if pivot.is_nan() || pivot <= DETERMINED * raw[k] {
-            return Some(k);
-        }
-        for i in k + 1..p {
-            let factor = left[(i, k)] / pivot;
-            for j in k + 1..p {
-                let by = factor * left[(k, j)];
-                left[(i, j)] -= by;
-            }
-        }
-    }
-    None
 }
 
 impl Combination for GMixture {

@@ -133,27 +133,49 @@ impl Centred {
             ways[j] = 1.0 / shifts[j];
             return Some(ways);
         }
-        let mut raw = columns.to_vec();
-        raw.iter_mut().zip(shifts).for_each(|(column, m)| add(column, *m, ones));
+        // Columns far from 0 are nearly columns of ones, and would blur the answer: where it does without them they stay
+        // around their means.
+        let whole = length(ones);
+        let is_near = |j: &usize| shifts[*j].abs() * whole <= FAR * length(&columns[*j]);
+        let near: Vec<usize> = (0..p).filter(is_near).collect();
+        let without = (near.len() < p).then(|| self.ways_among(&near, columns, shifts, ones));
+        without.flatten().or_else(|| {
+            let all: Vec<usize> = (0..p).collect();
+            self.ways_among(&all, columns, shifts, ones)
+        })
+    }
+
+    /// The same, of these columns alone.
+    fn ways_among(
+        &self,
+        some: &[usize],
+        columns: &[Vec<f64>],
+        shifts: &[f64],
+        ones: &[f64],
+    ) -> Option<Vec<f64>> {
+        let mut raw: Vec<Vec<f64>> = some.iter().map(|&j| columns[j].clone()).collect();
+        raw.iter_mut().zip(some).for_each(|(column, &j)| add(column, shifts[j], ones));
         let lengths: Vec<f64> = raw.iter().map(|column| length(column)).collect();
         raw.push(ones.to_vec());
         let slices: Vec<&[f64]> = raw.iter().map(Vec::as_slice).collect();
         let factor = Triangle::of_columns(&slices).into_root();
-        let whole = length(ones);
-        if factor[(p, p)].abs() > 64.0 * f64::EPSILON * (p + 1) as f64 * whole {
+        let (count, whole) = (some.len(), length(ones));
+        if factor[(count, count)].abs() > 64.0 * f64::EPSILON * (count + 1) as f64 * whole {
             return None;
         }
-        let mut ways = Gaussian::new(factor, self.observations, Shift::none(p)).solution();
-        for (way, length) in ways.iter_mut().zip(lengths) {
+        let found = Gaussian::new(factor, self.observations, Shift::none(count)).solution();
+        let mut ways = vec![0.0; columns.len()];
+        for ((way, length), &j) in found.into_iter().zip(lengths).zip(some) {
             // A dummy for every level adds up to one: what is a whole number but for rounding is one.
             let near = way.round();
-            if ((*way - near) * length).abs() < 1e-9 * whole {
-                *way = near;
-            }
+            ways[j] = if ((way - near) * length).abs() < 1e-9 * whole { near } else { way };
         }
         Some(ways)
     }
 }
+
+/// A column whose mean is so many times as large as its spread is far from 0.
+const FAR: f64 = 1e3;
 
 fn add(sum: &mut [f64], times: f64, other: &[f64]) {
     sum.iter_mut().zip(other).for_each(|(s, o)| *s += times * o);

@@ -35,7 +35,7 @@ pub fn refuse(model: &Model, target: &Subposterior, mode: &[f64]) -> Result<()> 
             let j = (0..d).max_by(|&a, &b| direction[a].abs().total_cmp(&direction[b].abs()));
             let name = model.free().nth(j.unwrap_or(0)).map_or("", |p| p.name.as_str());
             let message = format!(
-                "this shard's evidence is infinite: its rows do not bound the parameter, and its prior to the power {w:.3} is too heavy-tailed to (it would need more than {:.1} degrees of freedom); use combine = \"exact\" with local = \"auto\", which needs no evidence per shard, or fewer shards, or a normal prior",
+                "this shard's evidence is infinite: its rows do not bound the parameter, and its prior to the power {w:.3} is too heavy-tailed to (it would need more than {:.1} degrees of freedom); a normal prior would bound it",
                 1.0 / w - 1.0
             );
             return Err(Error::numeric(message).for_parameter(name));

@@ -185,7 +185,7 @@ fn all_kinds_of_cpu_agree_and_points_do_not_depend_on_their_company() {
                     let (mut wrong, nowhere) = ([0.0], [f64::NAN; 3]);
                     rows(path).case_values(&[(&nowhere, [0.7, -0.3])], &mut wrong);
                     assert!(wrong[0].is_nan(), "{what}: {} of no number", wrong[0]);
-                    // The same of an own parameter, where the rows depend on it.
+                    // The same of an own parameter, where the rows are seen to depend on it.
                     for own in 0..2 {
                         let at = |value: f64| {
                             let (mut out, mut place) = ([0.0], [0.7, -0.3]);
@@ -194,7 +194,7 @@ fn all_kinds_of_cpu_agree_and_points_do_not_depend_on_their_company() {
                             out[0]
                         };
                         let depends = at(0.6) != at(0.5);
-                        assert_eq!(at(f64::NAN).is_nan(), depends, "{what}: own parameter {own}");
+                        assert!(at(f64::NAN).is_nan() || !depends, "{what}: own parameter {own}");
                     }
                     let sums = rows(path).case_sums(&thetas[0], [0.7, -0.3], true);
                     let quick = rows(path).case_sums(&thetas[0], [0.7, -0.3], false);

@@ -123,7 +123,15 @@ fn an_infinite_evidence_is_no_number() {
     // A shard of one row under half of a Cauchy prior, although all rows together bound it.
     let mut text = study(folder.path(), &["0.1", "0.4"], 2, "y ~ 1", &with("cauchy(0, 1)"));
     assert!(run(&text).models[0].log_evidence.value.is_finite());
+    // `exact` does without its own evidence and says so; what rests on it fails.
     text = text.replace("[evidence]", "[evidence]\nlocal = \"quadrature\"");
+    let found = run(&text);
+    let model = &found.models[0];
+    let warning = model.warnings.iter().find(|w| w.code == "shard-fit-failed").unwrap();
+    let message = &warning.message;
+    assert!(message.contains("infinite") && message.contains("power 0.5"), "{message}");
+    assert!(model.parts.shards.is_none() && model.log_evidence.value.is_finite());
+    text = text.replace("[evidence]", "[evidence]\ncombine = \"normal\"");
     let study = StudyFile::parse(&text, Path::new("study.toml")).unwrap();
     let error = Plan::new(study, 2, &Silent).unwrap().run(&Silent).unwrap_err().to_string();
     assert!(error.contains("infinite") && error.contains("power 0.5"), "{error}");

@@ -29,9 +29,13 @@ fn hard_spaces_have_the_right_answer_or_a_clear_error() {
         ("x1 + x2 + I(x1 + x2) + I(x1 - x2)", 60),
         ("x1 + I(0 * x2) + I(1 + 0 * x2)", 60),
         ("poly(x1, 3) + poly(x2, 3) + x1:x2 + x1:x3 + x2:x3 + x1 + x2 + x3 + g", 6),
-        ("I(2 * y - 1 + x1 / 100) + x2", 60),
+        ("parting + x2", 60),
     ] {
-        let part = file(&folder, "part.csv", HEADER, &lines(&all[..count]));
+        let parting = |r: &[f64; 5]| 2.0 * r[0] - 1.0 + r[1] / 100.0;
+        let some = &all[..count];
+        let wider: Vec<String> =
+            lines(some).iter().zip(some).map(|(l, r)| format!("{l},{}", parting(r))).collect();
+        let part = file(&folder, "part.csv", &format!("{HEADER},parting"), &wider);
         let rest = logistic(candidates, "heredity = \"none\"");
         let exact =
             select(&part, 1, &format!("{rest}\nmethod = \"enumerate\"\n[evidence]\ndraws = 40000"));

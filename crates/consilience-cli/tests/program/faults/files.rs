@@ -119,7 +119,7 @@ fn outcomes_that_do_not_fit_the_family() {
             "2",
             STUDY,
             and_row("2,2,1,a,1"),
-            &["d.csv, line 42, column `y`: the outcome 2", "\"logistic\"", "as in I(y > 0)"][..],
+            &["d.csv, line 42, column `y`: the outcome 2", "\"logistic\"", "as in I(y > limit)"][..],
         ),
         (
             "1 and 2",

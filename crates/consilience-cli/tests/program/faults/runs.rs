@@ -55,15 +55,21 @@ fn an_infinite_shard_evidence_is_named_and_exact_does_without() {
     };
     let data = "y,g\n".to_string() + &(0..200).map(row).collect::<String>();
     let folder = Folder::with(&study, &data);
-    for method in [&["--combine", "normal"][..], &["--local", "importance"]] {
-        let run = folder.run(&[&["compare", "s.toml"], method].concat());
-        let parts = [
-            "model `m`, shard 0, parameter `grare`: this shard's evidence is infinite",
-            "power 0.050",
-            "use combine = \"exact\"",
-            "fewer shards",
-        ];
-        run.failed("a cauchy prior", 3, &parts);
+    let named = [
+        "model `m`, shard 0, parameter `grare`: this shard's evidence is infinite",
+        "power 0.050",
+        "a normal prior would bound it",
+        "it has 10 rows for 3 parameters",
+        "fewer shards",
+    ];
+    let normal = folder.run(&["compare", "s.toml", "--combine", "normal"]);
+    normal.failed("a cauchy prior", 3, &[&named[..], &["combine = \"exact\""]].concat());
+    let fits = folder.json(0, &["--local", "importance"]);
+    let warnings = fits["models"][0]["warnings"].as_array().unwrap();
+    let warning = warnings.iter().find(|w| w["code"] == "shard-fit-failed").unwrap();
+    let said = format!("{} {}", warning["message"], warning["advice"]);
+    for part in named {
+        assert!(said.contains(part), "{said}");
     }
     let exact = folder.json(0, &[]);
     assert!(exact["models"][0]["log_evidence"]["value"].as_f64().unwrap() < -100.0);

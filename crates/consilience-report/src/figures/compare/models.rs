@@ -245,8 +245,11 @@ pub(crate) fn bayes_factors(view: &View, document: &Compare) -> Figure {
     // Where columns are too narrow for a number each, every fifth has one.
     let numbered_column = |c: usize| cell >= 18.0 || c == 0 || (c + 1).is_multiple_of(5);
     for c in (0..order.len()).filter(|c| numbered_column(*c)) {
-        let x = left + cell * (c as f64 + 0.5);
-        canvas.text(x, top + 14.0, Anchor::Middle, SMALL, Ink::Muted, &(c + 1).to_string());
+        let number = (c + 1).to_string();
+        // The last one may be wider than its column, and stays within the edge.
+        let most = canvas.width - 0.5 * width(&number, SMALL);
+        let x = f64::min(left + cell * (c as f64 + 0.5), most);
+        canvas.text(x, top + 14.0, Anchor::Middle, SMALL, Ink::Muted, &number);
     }
     for (r, i) in order.iter().enumerate() {
         let y = top + 22.0 + tall * r as f64;
