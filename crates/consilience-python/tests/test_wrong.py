@@ -28,7 +28,7 @@ STUDIES = [
     (("split", "colour", 1), r"study\['split'\]\['colour'\]"),
     (("colour", 1), r"study\['colour'\]"),
     (("split", "shards", 10**7), r"study\['split'\]\['shards'\]"),
-    (("model", 1, "family", "logit"), r"study\['model'\]\[1\]\['family'\]: .*did you mean `logistic`"),
+    (("model", 1, "family", "logit"), r"study\['model'\]\[1\]\['family'\]: .*write .logistic."),
     (("model", 1, "family", "gaussian"), r"study\['model'\]\[1\]\['formula'\]: .*cannot be compared"),
     (("model", 1, "formula", "late ~"), r"study\['model'\]\[1\]\['formula'\]"),
     (("model", 1, "formula", "late ~ xx"), r"study\['model'\]\[1\]\['formula'\]: .*there is no column `xx`"),
