@@ -1,7 +1,8 @@
 //! The integral over g of evidences that are known at a few values of it.
 //!
 //! A parabola of the likelihood, given by its precision along its axes and its slope along each, makes an evidence Z̃(g) in
-//! closed form; log Z − log Z̃ is interpolated between nodes.
+//! closed form; log Z − log Z̃ is interpolated between nodes. Beyond the last it goes on as between the last two: where
+//! columns tell two kinds of rows apart, Z rises without end, and what is out there counts.
 
 use crate::estimate::Estimate;
 use crate::math::log_sum_exp;
@@ -10,6 +11,9 @@ use libm::{exp, log, log1p};
 
 /// How closely the integrand is looked at.
 const STEP: f64 = 0.02;
+
+/// Beyond the last node the integrand falls by so much at least, in nats for one of v: evidences have errors.
+const LEAST_FALL: f64 = 0.1;
 
 /// log Z̃(g) but for a constant: ∫ e^(b'δ − ½δ'Pδ) N(δ; 0, g) dδ along P's axes.
 fn approximate(parabola: &[(f64, f64)], g: f64) -> f64 {
@@ -48,35 +52,52 @@ pub(super) fn integral(
     let (grid, heights) = grid(spread, parabola);
     let all: Vec<usize> = (0..places.len()).collect();
     let half: Vec<usize> = all.iter().copied().step_by(2).collect();
-    let (value, shares) = interpolated(&grid, &heights, places, &off, &all);
-    let (coarse, _) = interpolated(&grid, &heights, places, &off, &half);
+    let beyond = beyond(&grid, &heights, places, &off);
+    let (value, shares) = interpolated(&grid, &heights, places, &off, &all, beyond);
+    let (coarse, _) = interpolated(&grid, &heights, places, &off, &half, beyond);
+    let (ended, _) = interpolated(&grid, &heights, places, &off, &all, 0.0);
     // Cubics through every node are off by a sixteenth of what those through every second are; not all of that is
     // taken for granted.
     let between = (value - coarse).abs() / 8.0;
+    // What is beyond the last node is known less well.
+    let outside = (value - ended).abs() / 4.0;
     let errors = shares.iter().zip(log_zs).map(|(share, z)| share * z.se.unwrap_or(0.0));
     let noise = errors.map(|e| e * e).sum::<f64>().sqrt();
-    (Estimate::new(value, libm::hypot(noise, between)), shares)
+    (Estimate::new(value, libm::hypot(libm::hypot(noise, between), outside)), shares)
 }
 
-/// log ∫ e^(height + what is interpolated between these nodes), and the share of each of all nodes.
+/// How fast log Z − log Z̃ changes beyond the last node: as between the last two, but for what the integrand has to fall.
+fn beyond(grid: &[f64], heights: &[f64], places: &[f64], off: &[f64]) -> f64 {
+    let last = places.len() - 1;
+    let slope = (off[last] - off[last - 1]) / (places[last] - places[last - 1]);
+    let here = grid.partition_point(|v| *v < places[last]).clamp(1, grid.len() - 1);
+    let fall = (heights[here] - heights[here - 1]) / (grid[here] - grid[here - 1]);
+    slope.min(-LEAST_FALL - fall)
+}
+
+/// log ∫ e^(height + what is interpolated between these nodes), and the share of each of all nodes. Beyond the last what
+/// is interpolated has this slope.
 fn interpolated(
     grid: &[f64],
     heights: &[f64],
     places: &[f64],
     off: &[f64],
     used: &[usize],
+    beyond: f64,
 ) -> (f64, Vec<f64>) {
+    let (first, last) = (places[0], places[places.len() - 1]);
     let step = grid[1] - grid[0];
     let mut logs = Vec::with_capacity(grid.len());
     let mut weights = Vec::with_capacity(grid.len());
     for (v, height) in grid.iter().zip(heights) {
-        // What is beyond the nodes hardly counts: there it is as at the last.
-        let v = v.clamp(places[0], places[places.len() - 1]);
+        let further = beyond * f64::max(v - last, 0.0);
+        // Before the first node nothing changes any more.
+        let v = v.clamp(first, last);
         let after = used.iter().position(|&k| places[k] > v).unwrap_or(used.len());
         let (left, right) = (after.saturating_sub(1), after.min(used.len() - 1));
         let (a, b) = (used[left], used[right]);
         let t = if a == b { 0.0 } else { (v - places[a]) / (places[b] - places[a]) };
-        logs.push(height + cubic(v, places, off, used, left));
+        logs.push(height + cubic(v, places, off, used, left) + further);
         weights.push((a, b, t));
     }
     let total = log_sum_exp(&logs);

@@ -200,17 +200,20 @@ fn offsets_have_no_unit() {
 #[test]
 fn separated_rows_have_no_evidence_under_heavy_tails() {
     let folder = tempfile::tempdir().unwrap();
-    for n in [8, 20, 60] {
+    // By scripts/separated_g.py, under hyper-g(4).
+    for (n, known) in [(8, -2.30449), (60, -8.23678)] {
         let path = folder.path().join(format!("{n}.csv"));
         let rows: String = (0..n).map(|i| format!("{i},{}\n", u8::from(2 * i >= n))).collect();
         std::fs::write(&path, format!("x,y\n{rows}")).unwrap();
-        let attempt = |prior: &str| {
+        let seeded = |prior: &str, seed: u64| {
             let mut case = Case::new(path.to_str().unwrap(), 2);
             case.default = String::new();
             case.prior = prior.into();
+            case.evidence = format!("seed = {seed}");
             case.model("y ~ x", "logistic");
             run(&case.text())
         };
+        let attempt = |prior: &str| seeded(prior, 1);
         for prior in ["jzs(medium)", "hyper-g(3)", "hyper-g/n(3)", "robust"] {
             let prior = format!("coefficients = \"{prior}\"");
             let message = attempt(&prior).unwrap_err().to_string();
@@ -221,7 +224,13 @@ fn separated_rows_have_no_evidence_under_heavy_tails() {
             let proper = format!("{prior}\nintercept = \"normal(0, 2.5)\"");
             assert!(attempt(&proper).unwrap().models[0].log_evidence.value.is_finite());
         }
-        assert!(attempt("coefficients = \"hyper-g(4)\"").is_ok());
+        // What lies beyond the last node counts.
+        for seed in 1..=5 {
+            let found = seeded("coefficients = \"hyper-g(4)\"", seed).unwrap();
+            let log_z = found.models[0].log_evidence;
+            let z = (log_z.value - known) / log_z.se.unwrap();
+            assert!(z.abs() < 4.0 && log_z.se.unwrap() < 0.05, "{n}, seed {seed}: {log_z:?}, {z}");
+        }
     }
 }
 
