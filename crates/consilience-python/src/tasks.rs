@@ -277,15 +277,13 @@ fn add_rows(known: &mut Warning, more: &Warning) {
     }
 }
 
-/// Splits a table as a study says: each shard's rows as bytes, the partition as JSON, the names of all columns, and what is to
-/// be known of the rows, as JSON.
+/// Each shard's rows as bytes, the partition as JSON, the names of all columns, and what is to be known of the rows, as JSON.
+type Parted<'py> = (Vec<Bound<'py, PyBytes>>, String, Vec<String>, String);
+
+/// Splits a table as a study says.
 #[pyfunction]
 #[pyo3(signature = (task, capsules))]
-pub fn split<'py>(
-    py: Python<'py>,
-    task: &str,
-    capsules: Capsules<'py>,
-) -> PyResult<(Vec<Bound<'py, PyBytes>>, String, Vec<String>, String)> {
+pub fn split<'py>(py: Python<'py>, task: &str, capsules: Capsules<'py>) -> PyResult<Parted<'py>> {
     let tables = tables(capsules)?;
     let task: Task = from_json(task).map_err(|error| raise(py, error))?;
     let (shards, partition, names, said) = run(py, task.threads, None, |watch| {

@@ -92,7 +92,8 @@ impl Misread {
             if is_date(level) {
                 dates += 1;
             } else if let Some((day, year)) = short_date(level) {
-                (days.insert(day), years.insert(year));
+                days.insert(day);
+                years.insert(year);
                 dates += 1;
             } else if around.is_some_and(|around| *unit.get_or_insert(around) == around) {
                 units += 1;

@@ -266,7 +266,7 @@ fn single_trials_and_weights_are_refused() {
     }
     let weighted = format!("weights = \"u\"\n{known}");
     for (weight, guard) in [
-        ((&|i: usize| u8::from(i % 9 == 0) + 1) as &dyn Fn(usize) -> u8, None),
+        ((&|i: usize| u8::from(i.is_multiple_of(9)) + 1) as &dyn Fn(usize) -> u8, None),
         (&|i: usize| if i == 5 { 42 } else { 1 }, Some("guard `weights`")),
         (&|i: usize| if i == 5 { 42 } else { u8::from(i > 20) }, Some("guard `weights`")),
     ] {

@@ -316,7 +316,7 @@ impl CaseLaw for ZeroInflated {
         let w = own[0] + mean;
         let e = exp2_of_negative(cpu, w.neg_abs() * cpu.splat(LOG2_E));
         // Where w is above 0, −μ + w is a, however large μ is. What is no number stays so.
-        let line = w.pick(own[0], zero - mean) + (w - w);
+        let line = w.fma(zero, w.pick(own[0], zero - mean));
         LawParts { over: cpu.splat(1.0) + e, ..LawParts::line(cpu, line) }
     }
 
