@@ -13,7 +13,7 @@
 use super::exact::{Exact, is_sought};
 use super::frame::{Frame, NodeQuestion, likelihood};
 use super::ground_of;
-use super::null_point::{NullSearch, informative};
+use super::null_point::NullSearch;
 use super::over_g::{grid, integral};
 use super::{Combination, CombineDiagnostics, Evidence, Next, PosteriorDraws, Setting};
 use crate::estimate::{Estimate, Weighted};
@@ -67,9 +67,6 @@ enum Stage {
 /// On the way to where the coefficients are 0.
 struct Looking {
     search: NullSearch,
-    /// The model that shards are asked about, and what its curvature is multiplied with.
-    model: Arc<Model>,
-    factor: f64,
     asked: Expand,
     locate: Option<Locate>,
 }
@@ -112,13 +109,13 @@ impl GMixture {
     }
 
     fn begin(&mut self) -> Result<Next> {
-        let (model, factor) = informative(&self.setting.model);
-        let (_, intercept) = ground_of(&model, &self.setting.joint)?;
-        let search = NullSearch::new(&model, intercept, self.setting.observations());
+        let model = &self.setting.model;
+        let (_, intercept) = ground_of(model, &self.setting.joint)?;
+        let search = NullSearch::new(model, intercept, self.setting.observations());
         let asks = self.setting.located.is_none() && self.asks_shards();
-        let locate = asks.then(|| Locate(self.at(self.setting.model.start())));
-        let asked = self.about(&model, search.theta());
-        Ok(self.look(Looking { search, model, factor, asked, locate }))
+        let locate = asks.then(|| Locate(self.at(model.start())));
+        let asked = Expand(self.setting.points(search.points()));
+        Ok(self.look(Looking { search, asked, locate }))
     }
 
     fn look(&mut self, looking: Looking) -> Next {
@@ -133,13 +130,6 @@ impl GMixture {
         self.setting.points(Matrix::from_rows(1, theta.len(), theta))
     }
 
-    /// The same of another model with the same parameters.
-    fn about(&self, model: &Arc<Model>, theta: &[f64]) -> Expand {
-        let mut points = self.at(theta.to_vec());
-        points.iter_mut().for_each(|points| points.model = model.clone());
-        Expand(points)
-    }
-
     /// Takes in what shards say where the coefficients are to be 0, and goes on to that place.
     fn looked(&mut self, mut looking: Looking, mut answers: Vec<Answers>) -> Result<Next> {
         let missing = || Error::numeric("no shard has answered");
@@ -148,12 +138,12 @@ impl GMixture {
             self.setting.located = found.pop().map(Arc::new);
         }
         let (sums, _) = answers.pop().ok_or_else(missing)?.sum(&looking.asked)?;
-        let at = sums.into_iter().flatten().next().ok_or_else(missing)?;
         let here = looking.search.theta().to_vec();
-        let mut null = likelihood(&looking.model, &here, at);
-        if looking.search.has_arrived(&null)? {
-            let first = (looking.factor == 1.0).then(|| null.clone());
-            null.hessian.scale(looking.factor);
+        let asked = &looking.asked.0[0].thetas;
+        let plain = |(k, at)| likelihood(&self.setting.model, asked.row(k), at);
+        let at = sums.into_iter().flatten().enumerate().map(plain).collect();
+        if let Some(null) = looking.search.heard(at)? {
+            let first = looking.search.is_there().then(|| null.clone());
             return self.look_for_peak(here, first, null);
         }
         if self.rounds + LEAST_ROUNDS >= self.setting.options.rounds {
@@ -161,7 +151,7 @@ impl GMixture {
                 "the model without its columns has its intercept far from the outcome's mean, because of its offset, and was not reached; allow more `rounds` under [evidence]",
             ));
         }
-        looking.asked = self.about(&looking.model, looking.search.theta());
+        looking.asked = Expand(self.setting.points(looking.search.points()));
         Ok(self.look(looking))
     }
 

@@ -3,40 +3,25 @@
 //! The intercept there is the one that the likelihood alone would have. Without offsets it is the link of the outcome's
 //! mean. Offsets move it, and so do coefficients that are held fixed: it is looked for by rounds, so that neither the
 //! unit of an exposure nor a constant in an offset changes the prior.
+//!
+//! The curvature of a logistic or a Poisson likelihood is its information, whatever the outcome. A probit likelihood's is
+//! not: it would make the prior depend on which rows are successes. With all rows at the predictor η it is
+//! a(η)G₁ + a(−η)G₀, where G₁ and G₀ are X'X of the successes and of the failures. So the curvatures at η and −η add up to
+//! a multiple of X'X, of which the information anywhere is another.
 
-use crate::math::special::normal_quantile;
-use crate::model::{Body, Family, Model, Regression};
+use crate::math::Matrix;
+use crate::math::special::{log_normal_cdf, normal_quantile};
+use crate::model::{Family, Model, Regression};
 use crate::target::Expansion;
 use crate::{Error, Result};
 use libm::{exp, log};
 use std::f64::consts::TAU;
-use std::sync::Arc;
 
 /// A step of the intercept that is no step any more: the information changes by this share of it.
 const ARRIVED: f64 = 1e-6;
 
 /// The longest step before the place is known to lie between two points.
 const LONGEST: f64 = 20.0;
-
-/// The model that shards are asked about, and what its curvature is to be multiplied with. The curvature of a logistic or
-/// a Poisson likelihood is its information, whatever the outcome. A probit likelihood's is not: it would make the prior
-/// depend on which rows are successes. Where all rows have one predictor, as they have here, its information is a multiple
-/// of that of a logistic model with the same fitted share.
-pub(super) fn informative(model: &Arc<Model>) -> (Arc<Model>, f64) {
-    match &model.body {
-        Body::Regression(regression) if regression.family == Family::Probit => {
-            let p = aim(regression);
-            let z = normal_quantile(p);
-            let density_squared = exp(-z * z) / TAU;
-            let mut logistic = regression.clone();
-            logistic.family = Family::Logistic;
-            let other = Model { body: Body::Regression(logistic), ..Model::clone(model) };
-            let all = p * (1.0 - p);
-            (Arc::new(other), density_squared / (all * all))
-        }
-        _ => (model.clone(), 1.0),
-    }
-}
 
 /// The mean that fitted values are to have: the outcome's, kept away from the ends as a search's start is.
 fn aim(regression: &Regression) -> f64 {
@@ -48,7 +33,7 @@ fn aim(regression: &Regression) -> f64 {
 
 /// On the way to that point.
 pub(super) struct NullSearch {
-    is_poisson: bool,
+    family: Option<Family>,
     intercept: usize,
     theta: Vec<f64>,
     /// The outcome's mean, and that which fitted values are to have.
@@ -60,7 +45,7 @@ pub(super) struct NullSearch {
 }
 
 impl NullSearch {
-    /// Of a model that [`informative`] gave, whose intercept is this one of its free parameters.
+    /// Of a model whose intercept is this one of its free parameters.
     pub(super) fn new(model: &Model, intercept: usize, observations: f64) -> NullSearch {
         let mut theta = vec![0.0; model.dim()];
         let (mut mean, mut aimed) = (0.5, 0.5);
@@ -69,7 +54,7 @@ impl NullSearch {
             (mean, aimed) = (regression.response().mean, aim(regression));
         }
         NullSearch {
-            is_poisson: model.family() == Some(Family::Poisson),
+            family: model.family(),
             intercept,
             theta,
             mean,
@@ -84,8 +69,43 @@ impl NullSearch {
         &self.theta
     }
 
-    /// Takes in what the likelihood is like at that point, and goes on from there unless that is the one.
-    pub(super) fn has_arrived(&mut self, at: &Expansion) -> Result<bool> {
+    /// The points that shards are to be asked about.
+    pub(super) fn points(&self) -> Matrix {
+        let mut rows = self.theta.clone();
+        if self.is_probit() {
+            rows[self.intercept] = 1.0;
+            rows.extend_from_within(..);
+            rows[self.theta.len() + self.intercept] = -1.0;
+        }
+        Matrix::from_rows(rows.len() / self.theta.len(), self.theta.len(), rows)
+    }
+
+    /// Whether what shards are asked about is the likelihood at that point itself.
+    pub(super) fn is_there(&self) -> bool {
+        !self.is_probit()
+    }
+
+    fn is_probit(&self) -> bool {
+        self.family == Some(Family::Probit)
+    }
+
+    /// Takes in what the likelihood is like at the points. The information at the one that is sought, if it is reached;
+    /// else it goes on from there.
+    pub(super) fn heard(&mut self, at: Vec<Expansion>) -> Result<Option<Expansion>> {
+        let mut at = at.into_iter();
+        let mut next = || at.next().ok_or_else(|| Error::numeric("a point has no answer"));
+        let mut here = next()?;
+        if self.is_probit() {
+            let z = normal_quantile(self.aim);
+            let information = exp(-z * z) / (TAU * self.aim * (1.0 - self.aim));
+            here.hessian.add_scaled(1.0, &next()?.hessian);
+            here.hessian.scale(information / (bend(1.0) + bend(-1.0)));
+            return Ok(Some(here));
+        }
+        Ok(if self.has_arrived(&here)? { Some(here) } else { None })
+    }
+
+    fn has_arrived(&mut self, at: &Expansion) -> Result<bool> {
         let here = self.theta[self.intercept];
         let step =
             self.step(at.gradient[self.intercept], -at.hessian[(self.intercept, self.intercept)]);
@@ -113,7 +133,7 @@ impl NullSearch {
     fn step(&self, slope: f64, curvature: f64) -> f64 {
         let (n, mean, aim) = (self.observations, self.mean, self.aim);
         let spread = (curvature / n).max(f64::MIN_POSITIVE);
-        if self.is_poisson {
+        if self.family == Some(Family::Poisson) {
             return log(aim / spread);
         }
         // Each of the two is more than their product, also where a difference would leave nothing of it.
@@ -122,4 +142,9 @@ impl NullSearch {
         let off = log(aim / (1.0 - aim)) - log(success / failure);
         off * success * failure / spread
     }
+}
+
+/// The curvature of −log Φ(η).
+fn bend(eta: f64) -> f64 {
+    -log_normal_cdf(eta).2
 }

@@ -198,7 +198,12 @@ fn masked_plain_and_threads_have_the_same_bits() {
 /// Sites that say nothing about fits of their own, which is what a policy says where it says nothing.
 #[test]
 fn priors_of_all_coefficients_need_no_fit_of_a_site() {
-    for models in [GENTLE.to_string(), GENTLE.replace("jzs(wide)", "g-prior(n)")] {
+    for models in [
+        GENTLE.to_string(),
+        GENTLE.replace("jzs(wide)", "g-prior(n)"),
+        GENTLE.replace("logistic", "probit"),
+        GENTLE.replace("logistic", "poisson"),
+    ] {
         let sites = Sites::new(3, 1.0);
         let run = sites.ask(&models, "run", 1, false).unwrap();
         let found = run.coordinate(&sites, &Silent).unwrap();
