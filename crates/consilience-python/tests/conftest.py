@@ -123,3 +123,14 @@ def shards(frame):
     """Complete rows in three pieces, as dicts of arrays."""
     complete = frame.drop(columns="mixed").dropna()
     return [{c: complete[c].to_numpy()[i::3] for c in ("late", "x")} for i in range(3)]
+
+
+class OneByOne:
+    """An engine that asks one shard after the other."""
+
+    def place(self, shards):
+        self.shards = shards
+
+    def ask(self, question, stopped):
+        for shard in self.shards:
+            yield shard.index, shard.answer(question)
