@@ -1,11 +1,8 @@
 """Models of one's own in NumPy."""
 
 import math
-import signal
 import subprocess
 import sys
-import threading
-import time
 
 import numpy as np
 import pytest

@@ -14,6 +14,7 @@ mod effects_limits;
 mod exactness;
 mod families;
 mod family_inputs;
+mod family_words;
 mod few;
 mod g_priors;
 mod g_priors_glm;
